@@ -1,0 +1,84 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// ApprovalState is where an approval stands.
+type ApprovalState string
+
+// The states of an approval. Only a person moves one out of Rejected or Expired; Consumed and Withdrawn are final.
+const (
+	Pending   ApprovalState = "pending"
+	Approved  ApprovalState = "approved"
+	Rejected  ApprovalState = "rejected"
+	Consumed  ApprovalState = "consumed"
+	Expired   ApprovalState = "expired"
+	Withdrawn ApprovalState = "withdrawn"
+)
+
+// Approval is a stored snapshot of one exact call, and what people have said of it.
+type Approval struct {
+	// ID names the approval to people. It is derived, not random, and gives no authority.
+	ID string
+	// Task, Actor and Signature say which call it covers, and for whom.
+	Task      TaskKey
+	Actor     string
+	Signature string
+	// Definition is the digest of the tool's definition that the reviewer was shown.
+	Definition string
+	Mode       Mode
+	// Step is the dispatch that asked.
+	Step int
+	// Proposal is the call's canonical form: exactly what is shown, approved and executed.
+	Proposal ijson.Raw
+	State    ApprovalState
+	// Terms are what the policy demanded when it was last asked.
+	Terms Terms
+	Votes []Vote
+	// ExpiresAtStep is the last step at which an approved approval can be used; 0 until it is complete.
+	ExpiresAtStep int
+	// ExpiresAt is the wall-clock limit, counted from when the approval became pending.
+	ExpiresAt time.Time
+	// PolicyVersion asked for it.
+	PolicyVersion string
+}
+
+// Open says whether the approval still waits or can still be used.
+func (a *Approval) Open() bool {
+	return a != nil && (a.State == Pending || a.State == Approved)
+}
+
+// Vote is one person's word on one approval.
+type Vote struct {
+	Reviewer string    `json:"reviewer"`
+	Decision string    `json:"decision"`
+	Lifetime int       `json:"lifetime,omitzero"`
+	Reason   string    `json:"reason,omitzero"`
+	Time     time.Time `json:"time"`
+}
+
+// Operation is one intended effect that was committed, under the key that names it across attempts.
+// Its identity is (tenant, task, actor, key).
+type Operation struct {
+	Task      TaskKey
+	Actor     string
+	Key       string
+	Signature string
+	Tool      string
+	// Step is the dispatch that committed it.
+	Step int
+	// Result is what a replay answers.
+	Result ijson.Raw
+}
+
+// Record is the effect of a local write: created once, never overwritten.
+type Record struct {
+	Task TaskKey
+	// Tool and Target name the record within its task.
+	Tool   string
+	Target string
+	Value  ijson.Raw
+}

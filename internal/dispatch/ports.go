@@ -1,0 +1,105 @@
+package dispatch
+
+import (
+	"context"
+	"iter"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Decider evaluates the policy's one rule, data.policy.decision, over one input.
+// It returns the rule's value as JSON, or a *PolicyError when there is not exactly one.
+type Decider interface {
+	Decide(ctx context.Context, input ijson.Raw) (ijson.Raw, error)
+}
+
+// Store keeps the state and the entries. Implementations must be safe for concurrent use, also by other
+// processes on the same state.
+type Store interface {
+	// Hold waits until no other dispatch or review holds the task, here or in another process, and holds it
+	// until release is called. It keeps callers from deciding in vain; what makes a change safe is the guard
+	// in Apply.
+	Hold(ctx context.Context, task TaskKey) (release func(), err error)
+	// Load reads a task and the rows that a call depends on, as of one revision. It gives ErrUnknownTask for a
+	// task that does not exist.
+	Load(ctx context.Context, task TaskKey, lookup Lookup) (State, error)
+	// Apply makes a commit durable, all of it or none, before it returns nil. It gives ErrMoved, and changes
+	// nothing, if the task's revision is not commit.Revision any more or a row of the commit was changed or
+	// created by another.
+	Apply(ctx context.Context, commit Commit) error
+	Reader
+}
+
+// Reader is what listings and exports read.
+type Reader interface {
+	// Task gives ErrUnknownTask for a task that does not exist.
+	Task(ctx context.Context, key TaskKey) (Task, error)
+	// Tasks lists a tenant's tasks by id.
+	Tasks(ctx context.Context, tenant string) ([]Task, error)
+	// Approval finds an approval by its id, and gives ErrUnknownApproval if there is none.
+	Approval(ctx context.Context, tenant, id string) (Approval, error)
+	// Approvals lists a tenant's approvals in the order in which they were asked for. An empty task means every
+	// task, no states every state.
+	Approvals(ctx context.Context, tenant, task string, states ...ApprovalState) ([]Approval, error)
+	// Records lists what the local writes of a tenant's tasks created, by task, tool and target. An empty task
+	// means every task.
+	Records(ctx context.Context, tenant, task string) ([]Record, error)
+	// Operations lists a tenant's committed operations by task, step and key. An empty task means every task.
+	Operations(ctx context.Context, tenant, task string) ([]Operation, error)
+	// Entries gives entries in the order of their commits. It reads in short transactions, so that a slow
+	// consumer holds nothing up. An empty task means every task of the tenant.
+	Entries(ctx context.Context, tenant, task string) iter.Seq2[Entry, error]
+}
+
+// Lookup names the rows beside its task that a call depends on. Empty fields look for nothing.
+type Lookup struct {
+	// Signature and Mode find the latest approval of this exact call.
+	Signature string
+	Mode      Mode
+	// ApprovalID finds one approval by its id instead.
+	ApprovalID string
+	// Actor and Key find the operation.
+	Actor string
+	Key   string
+	// Tool and Target find out whether a record exists.
+	Tool   string
+	Target string
+}
+
+// State is what a store holds of a task and a call, read at Task.Revision.
+type State struct {
+	Task         Task
+	Approval     *Approval
+	Operation    *Operation
+	Pending      int
+	TargetExists bool
+}
+
+// Commit is every row of one change, as one value. The store applies it whole or not at all.
+type Commit struct {
+	// Revision is what the change was computed from; 0 creates the task.
+	Revision int64
+	// Task is the task's row after the change; its Revision is Revision + 1.
+	Task      Task
+	Approvals []ApprovalChange
+	// Operation and Record are created; that another exists already fails the commit.
+	Operation *Operation
+	Record    *Record
+	Entries   []Entry
+}
+
+// ApprovalChange is an approval's row after a change, and the state that the row must have had before.
+// An empty From creates the row.
+type ApprovalChange struct {
+	Approval
+	From ApprovalState
+}
+
+// Entry is one immutable line of the record: its key, its kind and its canonical bytes.
+type Entry struct {
+	Task TaskKey
+	Step int
+	N    int
+	Kind Kind
+	Body ijson.Raw
+}

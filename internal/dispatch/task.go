@@ -1,0 +1,60 @@
+package dispatch
+
+import "time"
+
+// DefaultTenant is the tenant of every task on a single-tenant installation, such as the command line's.
+const DefaultTenant = "default"
+
+// Principal is an authenticated actor. It comes from the transport's credentials, never from a proposal.
+type Principal struct {
+	Tenant string
+	Actor  string
+}
+
+// Origin says how a proposal reached the dispatcher.
+type Origin struct {
+	// Door names the way in, such as "cli". It is recorded with the decision.
+	Door string
+	// Length is the number of bytes that arrived when the door kept only the first of them, because they
+	// exceed the limit; 0 means that the bytes given are all of them.
+	Length int64
+}
+
+// TaskKey names a task. It comes from the command line or a URL, never from a proposal.
+type TaskKey struct {
+	Tenant string
+	ID     string
+}
+
+// Task is one piece of delegated work and the unit of ordering: every change of it raises Revision by one,
+// and a change is applied only to the revision that it was computed from.
+type Task struct {
+	TaskKey
+	// Profile names what this kind of work may do. A task whose profile is gone has no permitted tool.
+	Profile string
+	// Actor is on whose behalf the task's proposals come.
+	Actor string
+	// Steps counts the judged dispatches so far, whatever their outcome.
+	Steps int
+	// Cancelled is terminal.
+	Cancelled bool
+	// Deadline is when the task's time is up; zero means never.
+	Deadline time.Time
+	// Updated is the latest moment that this task has seen. A task's time never runs back, even if a clock does.
+	Updated time.Time
+	// Entries counts the entries recorded at step Steps, and so is the next entry's number there.
+	Entries int
+	// Revision guards changes; 0 means that the task does not exist yet.
+	Revision int64
+}
+
+// Profile is what the dispatcher itself needs of a profile; the tools and resource sets that it permits are
+// data for the policy.
+type Profile struct {
+	// Scopes that the profile grants. None means none.
+	Scopes []string
+	// MaxSteps bounds the judged dispatches of a task.
+	MaxSteps int
+	// MaxPending bounds the approvals of a task that wait for a person at one time.
+	MaxPending int
+}

@@ -1,0 +1,89 @@
+package dispatch
+
+import (
+	"context"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// ToolEffect is what a tool can do to the world.
+type ToolEffect string
+
+// The effects of tools. A tool that changes something is a write.
+const (
+	Pure  ToolEffect = "pure"
+	Read  ToolEffect = "read"
+	Write ToolEffect = "write"
+)
+
+// ApprovalRule says whether a tool asks for a person on every call.
+type ApprovalRule string
+
+// The approval rules of tools.
+const (
+	Always ApprovalRule = "always"
+	ByRule ApprovalRule = "by_rule"
+)
+
+// Definition is a tool's advertised contract. The same definition is shown to models and checked.
+type Definition struct {
+	Name        string `json:"name"`
+	Version     string `json:"version"`
+	Description string `json:"description"`
+	// Schema is the JSON Schema (2020-12) of the arguments.
+	Schema   ijson.Raw    `json:"schema"`
+	Effect   ToolEffect   `json:"effect"`
+	Approval ApprovalRule `json:"approval"`
+	// Scopes that a task needs for it.
+	Scopes []string `json:"scopes"`
+	// Target and Key are JSON Pointers (RFC 6901) into the arguments: what the call acts on, and the
+	// idempotency key that names the intended effect across attempts. Empty means none.
+	Target string `json:"target,omitzero"`
+	Key    string `json:"key,omitzero"`
+	// Resource says which of the profile's named sets guards the target: "readable", or empty for none.
+	Resource string `json:"resource,omitzero"`
+}
+
+// Digest identifies the definition: an approval given under one digest is worthless under another.
+func (d Definition) Digest() (string, error) {
+	b, err := ijson.Marshal(d)
+	if err != nil {
+		return "", err
+	}
+	return ijson.Digest("govern definition v1", b), nil
+}
+
+// Violation is one way in which arguments break a tool's schema.
+type Violation struct {
+	// Path is a JSON Pointer into the arguments.
+	Path string `json:"path"`
+	// Message names the rule that was broken, never the value.
+	Message string `json:"message"`
+}
+
+// Tool is one registered tool. Implementations must be safe for concurrent use.
+type Tool interface {
+	// Definition never changes during the life of the tool.
+	Definition() Definition
+	// Check compares canonical arguments with the schema; nil means that they match.
+	Check(arguments ijson.Raw) []Violation
+	// Run carries out a call whose arguments passed Check. It must not keep an effect of its own: a write
+	// returns the record to create as a value, and the store commits it with the decision.
+	Run(ctx context.Context, call Call) Outcome
+}
+
+// Outcome is what came of running a tool.
+type Outcome struct {
+	// Status is StatusOK, StatusNotFound, StatusTimeout, StatusOutcomeUnknown or StatusInternalError.
+	Status Status
+	// Ran says that the operation took place, whatever the caller is told; there is an action only then.
+	Ran bool
+	// Retryable says that the same call may be proposed again.
+	Retryable bool
+	// Value is the observation, and for a write the result that a replay answers.
+	Value ijson.Raw
+	// Record is what a local write creates under the call's target.
+	Record ijson.Raw
+	// Detail explains a broken outcome to people; the caller does not get it.
+	Detail string
+}
