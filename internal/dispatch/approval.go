@@ -51,6 +51,12 @@ func (a *Approval) Open() bool {
 	return a != nil && (a.State == Pending || a.State == Approved)
 }
 
+// CallID is the id of the attempt that asked for the approval.
+func (a *Approval) CallID() string { return stringAt(a.Proposal, "/call_id") }
+
+// Tool names the tool of the call that the approval covers.
+func (a *Approval) Tool() string { return stringAt(a.Proposal, "/tool") }
+
 // Vote is one person's word on one approval.
 type Vote struct {
 	Reviewer string    `json:"reviewer"`

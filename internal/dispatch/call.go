@@ -1,12 +1,147 @@
 package dispatch
 
-import "github.com/policy-dispatch/govern/internal/ijson"
+import (
+	"errors"
+	"fmt"
+	"regexp"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
 
 // Call is a proposal after decoding: what is signed, shown, approved, decided on, executed and logged.
 type Call struct {
-	ID        string
+	// ID names one attempt. It may repeat; nothing is keyed by it. A proposal that is none keeps its id if that
+	// is a string, cut at 40 characters and marked with an ellipsis, which no valid id has.
+	ID string
+	// HasID says that there was a call id, be it a wrong or an empty one.
+	HasID     bool
 	Tool      string
-	Arguments ijson.Raw // canonical
-	Target    string
-	Key       string
+	Arguments ijson.Raw
+	// Proposal is the canonical form of the whole.
+	Proposal ijson.Raw
+	// Malformed says why the bytes are no proposal; empty means that they are one.
+	Malformed string
+	// Length counts the bytes that arrived.
+	Length int64
+	// Target and Key are what the tool's definition points at; empty means none.
+	Target string
+	Key    string
+	// Signature is the keyed signature; empty for what is no proposal.
+	Signature string
+	// Violations of the tool's schema.
+	Violations []Violation
+}
+
+const maxCallID = 40
+
+var callIDForm = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
+
+// decode reads the envelope {"call_id","tool","arguments"}. It never fails: what is no proposal is a call
+// that says so, since it is judged, counted and recorded like any other.
+func decode(b []byte, length int64, lim ijson.Limits) Call {
+	c := Call{Length: max(length, int64(len(b)))}
+	if c.Length > int64(lim.Bytes) {
+		c.Malformed = fmt.Sprintf("is %d bytes long; the limit is %d", c.Length, lim.Bytes)
+		return c
+	}
+	canonical, err := ijson.Canonical(b, lim)
+	if err != nil {
+		c.Malformed = "is not I-JSON: " + err.Error()
+		return c
+	}
+	if err := c.envelope(canonical); err != nil {
+		c.Malformed = err.Error()
+		c.Tool, c.Arguments = "", nil
+		return c
+	}
+	c.Proposal = canonical
+	return c
+}
+
+func (c *Call) envelope(canonical ijson.Raw) error {
+	members, ok := ijson.Members(canonical)
+	if !ok {
+		return errors.New("is not an object")
+	}
+	var foreign, missing []string
+	seen := map[string]ijson.Raw{}
+	for _, m := range members {
+		switch m.Name {
+		case "call_id", "tool", "arguments":
+			seen[m.Name] = m.Value
+		default:
+			foreign = append(foreign, m.Name)
+		}
+	}
+	id, isString := ijson.String(seen["call_id"])
+	if isString {
+		c.ID, c.HasID = cut(id), true
+	}
+	for _, name := range []string{"call_id", "tool", "arguments"} {
+		if _, ok := seen[name]; !ok {
+			missing = append(missing, name)
+		}
+	}
+	switch {
+	case len(foreign) > 0:
+		return fmt.Errorf("has %d member(s) beside call_id, tool and arguments", len(foreign))
+	case len(missing) > 0:
+		return fmt.Errorf("has no %s", missing[0])
+	case !isString:
+		return errors.New("has a call_id that is not a string")
+	case !callIDForm.MatchString(id):
+		return fmt.Errorf("has a call_id that is not 1 to %d letters, digits or hyphens", maxCallID)
+	}
+	if c.Tool, ok = ijson.String(seen["tool"]); !ok {
+		return errors.New("has a tool that is not a string")
+	}
+	c.Arguments = seen["arguments"]
+	if c.Arguments.Kind() != '{' {
+		return errors.New("has arguments that are not an object")
+	}
+	return nil
+}
+
+func cut(id string) string {
+	r := []rune(id)
+	if len(r) <= maxCallID {
+		return id
+	}
+	return string(r[:maxCallID]) + "…"
+}
+
+// point fills in what the tool's definition says about the call.
+func (c *Call) point(t Tool, def Definition) {
+	c.Violations = t.Check(c.Arguments)
+	if len(c.Violations) > 0 {
+		return
+	}
+	c.Target = stringAt(c.Arguments, def.Target)
+	c.Key = stringAt(c.Arguments, def.Key)
+}
+
+func stringAt(arguments ijson.Raw, pointer string) string {
+	if pointer == "" {
+		return ""
+	}
+	v, ok := ijson.Lookup(arguments, pointer)
+	if !ok {
+		return ""
+	}
+	s, _ := ijson.String(v)
+	return s
+}
+
+// sign gives the call its keyed signature: an equality key over tenant, task, actor, tool and arguments that
+// is no oracle for short secrets, since it is keyed with the store's key.
+func (c *Call) sign(key []byte, task TaskKey, actor string) error {
+	if c.Malformed != "" {
+		return nil
+	}
+	tuple, err := ijson.Marshal([]any{task.Tenant, task.ID, actor, c.Tool, c.Arguments, nil})
+	if err != nil {
+		return err
+	}
+	c.Signature = ijson.HMAC(key, "govern keyed signature v1", []byte(ijson.Digest("govern signature v1", tuple)))
+	return nil
 }

@@ -89,6 +89,8 @@ type Decision struct {
 	Retryable     bool     `json:"retryable,omitzero"`
 	// Approval holds the terms wherever an approval was demanded, also when it was found.
 	Approval *Terms `json:"approval,omitzero"`
+	// Detail explains to people a denial that stands for a policy's failure. No policy can give it.
+	Detail string `json:"-"`
 }
 
 // Terms are what an approval must meet. The zero value asks for one person, within the default limits.
@@ -168,7 +170,7 @@ func deny(err error, version string) Decision {
 	if errors.As(err, &p) {
 		code = p.Code
 	}
-	return Decision{Effect: Deny, Status: StatusPolicyError, PolicyVersion: version,
+	return Decision{Effect: Deny, Status: StatusPolicyError, PolicyVersion: version, Detail: err.Error(),
 		Reasons: []Reason{{Code: code, Message: "the policy gave no usable decision"}}}
 }
 
@@ -195,4 +197,114 @@ func parseDecision(raw ijson.Raw) (Decision, error) {
 		}
 	}
 	return d, nil
+}
+
+// check refuses a decision that its own facts forbid. A wrong policy can then allow too much, but never twice,
+// never unrecorded, and never what a person had to see.
+func (d Decision) check(in Input, version string) error {
+	if d.PolicyVersion != version {
+		return malformed("the decision carries policy version %q, not %q", d.PolicyVersion, version)
+	}
+	if !statusForm.MatchString(string(d.Status)) {
+		return malformed("the status is not lower-case letters, digits and underscores")
+	}
+	if executionOnly[d.Status] {
+		return malformed("a policy cannot give the status %s", d.Status)
+	}
+	want, core := effectOf[d.Status]
+	if !core {
+		want = Deny
+	}
+	if d.Effect != want {
+		return malformed("the status %s goes with the effect %s, not %q", d.Status, want, d.Effect)
+	}
+	if d.Approval != nil {
+		if err := d.Approval.check(); err != nil {
+			return malformed("%v", err)
+		}
+	}
+	switch d.Effect {
+	case Allow:
+		return d.checkAllow(in)
+	case Replay:
+		if err := in.runnable(); err != nil {
+			return err
+		}
+		if !in.State.Operation.replayable() {
+			return malformed("replay needs a committed operation of this very call, with its result")
+		}
+	case RequireApproval:
+		if d.Approval == nil {
+			return malformed("require_approval needs its terms in approval")
+		}
+		if err := in.runnable(); err != nil {
+			return err
+		}
+		if a := in.State.Approval; a != nil && (a.State == Rejected || a.State == Expired) {
+			return malformed("require_approval cannot ask again for a call that is %s", a.State)
+		}
+		if in.State.Operation != nil {
+			return malformed("require_approval for an operation that is committed")
+		}
+	}
+	return nil
+}
+
+func (d Decision) checkAllow(in Input) error {
+	if err := in.runnable(); err != nil {
+		return err
+	}
+	if in.State.Operation != nil {
+		return malformed("allow for an operation that is committed")
+	}
+	if in.Tool.Effect == Write && in.State.TargetExists {
+		return malformed("allow for a target that exists")
+	}
+	if d.Approval == nil && in.Tool.Approval == ByRule {
+		return nil
+	}
+	a := in.State.Approval
+	switch {
+	case a == nil || a.State != Approved:
+		return malformed("allow without the approval that %s demands", in.Call.Tool)
+	case in.State.Step > a.ExpiresAtStep || in.Now.Epoch > a.ExpiresAt.Epoch:
+		return malformed("allow under an approval that has expired")
+	case d.Approval != nil && !d.Approval.met(a.Votes, in.Task.Actor):
+		return malformed("allow under an approval whose votes do not meet the terms")
+	}
+	return nil
+}
+
+// runnable says whether there is anything at all that could run or be asked for.
+func (in Input) runnable() error {
+	switch {
+	case in.Mode != Enforce:
+		return malformed("unknown mode %q", in.Mode)
+	case in.State.Cancelled:
+		return malformed("the task is cancelled")
+	case in.State.Step > in.State.MaxSteps:
+		return malformed("the step budget is spent")
+	case in.Call.Malformed != nil || in.Tool == nil || len(in.Call.Violations) > 0:
+		return malformed("there is no well-formed call of a known tool")
+	}
+	return nil
+}
+
+func (o *InputOperation) replayable() bool {
+	return o != nil && o.State == "committed" && o.SameSignature && o.HasResult
+}
+
+// met says whether votes meet the terms: enough distinct people, none of them barred, and no rejection.
+func (t Terms) met(votes []Vote, actor string) bool {
+	people := map[string]bool{}
+	for _, v := range votes {
+		if v.Decision != string(Approved) {
+			return false
+		}
+		if t.DistinctFromActor && v.Reviewer == actor {
+			continue
+		}
+		people[v.Reviewer] = true
+	}
+	return len(people) >= t.approvers()
 }

@@ -1,5 +1,12 @@
 package dispatch
 
+import (
+	"fmt"
+	"time"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
 // Kind says what an entry records.
 type Kind string
 
@@ -13,3 +20,138 @@ const (
 	KindExpiry   Kind = "expiry"   // approvals passed their wall-clock limit unanswered
 	KindCancel   Kind = "cancel"   // the task was cancelled
 )
+
+// Entry is one immutable line of the record: its key, its kind and its canonical bytes. The bytes repeat key
+// and kind, and hold no number of any database, so that every store exports the same.
+type Entry struct {
+	Task TaskKey
+	// Step is the dispatch that the entry belongs to, or the task's current step for what people do, and N
+	// counts the entries at that step from 0.
+	Step int
+	N    int
+	Kind Kind
+	Body ijson.Raw
+}
+
+// EntryHeader begins the body of every entry.
+type EntryHeader struct {
+	Kind   Kind   `json:"kind"`
+	Tenant string `json:"tenant"`
+	Task   string `json:"task"`
+	Step   int    `json:"step"`
+	N      int    `json:"n"`
+	Time   string `json:"time"`
+}
+
+// TaskEntry is the body of a KindTask entry: the task as it is from here on.
+type TaskEntry struct {
+	EntryHeader
+	Profile  string `json:"profile"`
+	Actor    string `json:"actor"`
+	Deadline string `json:"deadline,omitzero"`
+	By       string `json:"by"`
+	// Approvals that the change of actor withdrew.
+	Approvals []Stand `json:"approvals,omitzero"`
+}
+
+// DecisionEntry is the body of a KindDecision entry.
+type DecisionEntry struct {
+	EntryHeader
+	CallID *string `json:"call_id"`
+	Actor  string  `json:"actor"`
+	Door   string  `json:"door"`
+	// Attempt is above 1 if the task was changed by another while this dispatch was decided.
+	Attempt int `json:"attempt"`
+	// Length counts the bytes of a proposal that was none.
+	Length int64 `json:"length,omitzero"`
+	// Input is what the policy saw, and Decision what it answered or what stands for its failure to.
+	Input    ijson.Raw `json:"input"`
+	Decision Decision  `json:"decision"`
+	// Status is what the caller got: the decision's, or for an allowed call that of its execution.
+	Status    Status `json:"status"`
+	Retryable bool   `json:"retryable,omitzero"`
+	// Detail explains a policy error or a broken tool to people.
+	Detail    string  `json:"detail,omitzero"`
+	Approvals []Stand `json:"approvals,omitzero"`
+}
+
+// ActionEntry is the body of a KindAction entry: an operation that ran.
+type ActionEntry struct {
+	EntryHeader
+	CallID    string    `json:"call_id"`
+	Actor     string    `json:"actor"`
+	Tool      string    `json:"tool"`
+	Target    string    `json:"target,omitzero"`
+	Operation string    `json:"operation,omitzero"`
+	Signature string    `json:"signature"`
+	Value     ijson.Raw `json:"value"`
+	Record    ijson.Raw `json:"record,omitzero"`
+	// Approval and Reviewers say under whose word a call ran that needed one.
+	Approval      string   `json:"approval,omitzero"`
+	Reviewers     []string `json:"reviewers,omitzero"`
+	PolicyVersion string   `json:"policy_version"`
+}
+
+// ReviewEntry is the body of a KindReview or KindReopen entry.
+type ReviewEntry struct {
+	EntryHeader
+	Reviewer string `json:"reviewer"`
+	// Decision is "approved" or "rejected"; empty where the approval was reopened.
+	Decision string `json:"decision,omitzero"`
+	// CallID is the attempt that asked, and Actor on whose behalf.
+	CallID   string `json:"call_id"`
+	Actor    string `json:"actor"`
+	Reason   string `json:"reason,omitzero"`
+	Approval Stand  `json:"approval"`
+}
+
+// ClosingEntry is the body of a KindCancel or KindExpiry entry, with the approvals that it closed.
+type ClosingEntry struct {
+	EntryHeader
+	By        string  `json:"by,omitzero"`
+	Approvals []Stand `json:"approvals,omitzero"`
+}
+
+// Stand is where an approval stands after an entry: the whole of it but the proposal, which is the call of
+// the decision that asked.
+type Stand struct {
+	ID            string        `json:"id"`
+	Signature     string        `json:"signature"`
+	Actor         string        `json:"actor"`
+	Definition    string        `json:"definition"`
+	Mode          Mode          `json:"mode"`
+	Step          int           `json:"step"`
+	State         ApprovalState `json:"state"`
+	Terms         Terms         `json:"terms"`
+	Votes         []Vote        `json:"votes"`
+	ExpiresAtStep int           `json:"expires_at_step,omitzero"`
+	ExpiresAt     string        `json:"expires_at"`
+	PolicyVersion string        `json:"policy_version"`
+}
+
+func standOf(a Approval) Stand {
+	return Stand{ID: a.ID, Signature: a.Signature, Actor: a.Actor, Definition: a.Definition, Mode: a.Mode, Step: a.Step,
+		State: a.State, Terms: a.Terms, Votes: append([]Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep,
+		ExpiresAt: formatTime(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
+}
+
+func standsOf(changes []ApprovalChange) []Stand {
+	var out []Stand
+	for _, c := range changes {
+		out = append(out, standOf(c.Approval))
+	}
+	return out
+}
+
+// record appends an entry to the commit, at the task's current step under the next number. It sets the
+// header's key, so that body and key cannot differ.
+func (c *Commit) record(kind Kind, now time.Time, header *EntryHeader, body any) error {
+	*header = EntryHeader{Kind: kind, Tenant: c.Task.Tenant, Task: c.Task.ID, Step: c.Task.Steps, N: c.Task.Entries, Time: formatTime(now)}
+	raw, err := ijson.Marshal(body)
+	if err != nil {
+		return fmt.Errorf("the %s entry of task %s, step %d: %w", kind, c.Task.ID, c.Task.Steps, err)
+	}
+	c.Entries = append(c.Entries, Entry{Task: c.Task.TaskKey, Step: c.Task.Steps, N: c.Task.Entries, Kind: kind, Body: raw})
+	c.Task.Entries++
+	return nil
+}

@@ -94,12 +94,3 @@ type ApprovalChange struct {
 	Approval
 	From ApprovalState
 }
-
-// Entry is one immutable line of the record: its key, its kind and its canonical bytes.
-type Entry struct {
-	Task TaskKey
-	Step int
-	N    int
-	Kind Kind
-	Body ijson.Raw
-}

@@ -1,6 +1,9 @@
 package dispatch
 
-import "time"
+import (
+	"regexp"
+	"time"
+)
 
 // DefaultTenant is the tenant of every task on a single-tenant installation, such as the command line's.
 const DefaultTenant = "default"
@@ -57,4 +60,18 @@ type Profile struct {
 	MaxSteps int
 	// MaxPending bounds the approvals of a task that wait for a person at one time.
 	MaxPending int
+}
+
+var taskIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
+
+// checkTask refuses names that could not be typed, shown or logged without doubt.
+func checkTask(t Task) error {
+	for _, field := range []struct{ name, value string }{
+		{"tenant", t.Tenant}, {"task", t.ID}, {"actor", t.Actor}, {"profile", t.Profile},
+	} {
+		if !taskIDForm.MatchString(field.value) {
+			return &Error{Misuse, "name", "the " + field.name + "'s name is not 1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit"}
+		}
+	}
+	return nil
 }

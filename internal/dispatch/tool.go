@@ -87,3 +87,41 @@ type Outcome struct {
 	// Detail explains a broken outcome to people; the caller does not get it.
 	Detail string
 }
+
+// checked refuses an outcome that its tool's definition does not allow. Nothing has happened yet: a local
+// tool keeps no effect of its own.
+func (o Outcome) checked(def Definition) Outcome {
+	broken := func(detail string) Outcome {
+		return Outcome{Status: StatusInternalError, Detail: def.Name + ": " + detail}
+	}
+	switch o.Status {
+	case StatusOK, StatusOutcomeUnknown:
+		if !o.Ran {
+			return broken("says " + string(o.Status) + " of an operation that did not run")
+		}
+	case StatusNotFound, StatusTimeout, StatusInternalError:
+		if o.Ran {
+			return broken("says " + string(o.Status) + " of an operation that ran")
+		}
+		return o
+	default:
+		return broken("gave an unknown status")
+	}
+	if def.Effect != Write && o.Record != nil {
+		return broken("gave a record to create, and is no write")
+	}
+	for _, raw := range []*ijson.Raw{&o.Value, &o.Record} {
+		if *raw == nil {
+			continue
+		}
+		canonical, err := ijson.Canonical(*raw, ijson.DefaultLimits)
+		if err != nil {
+			return broken("gave a result that is not I-JSON: " + err.Error())
+		}
+		*raw = canonical
+	}
+	if o.Value == nil {
+		return broken("gave no result")
+	}
+	return o
+}

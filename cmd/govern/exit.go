@@ -1,0 +1,99 @@
+package main
+
+import (
+	"context"
+	"errors"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+// Exit codes are an interface.
+const (
+	exitOK      = 0 // all ok or replayed
+	exitBroken  = 1 // a fault of govern or of its machine
+	exitMisuse  = 2 // wrong arguments, configuration or input files
+	exitDenied  = 3 // something was denied or failed
+	exitWaiting = 4 // something waits for a person
+	exitUnknown = 5 // the outcome of something is unknown
+)
+
+// failure is an error with its exit code and, for people, a remedy.
+type failure struct {
+	code int
+	err  error
+	fix  string
+}
+
+func (e *failure) Error() string { return e.err.Error() }
+func (e *failure) Unwrap() error { return e.err }
+
+func (e *failure) hint(fix string) *failure {
+	e.fix = fix
+	return e
+}
+
+func misuse(err error) *failure { return &failure{code: exitMisuse, err: err} }
+
+// quietError ends the program with a code, after everything has been said already.
+type quietError int
+
+func (e quietError) Error() string { return "done" }
+
+func exitCode(err error) int {
+	var quiet quietError
+	var f *failure
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &quiet):
+		return int(quiet)
+	case errors.As(err, &f):
+		return f.code
+	case errors.Is(err, context.Canceled):
+		return exitBroken
+	}
+	switch dispatch.KindOf(err) {
+	case dispatch.Misuse:
+		return exitMisuse
+	case dispatch.Refused:
+		return exitDenied
+	default:
+		return exitBroken
+	}
+}
+
+func hint(err error) string {
+	var f *failure
+	if errors.As(err, &f) {
+		return f.fix
+	}
+	return ""
+}
+
+// statusCode is the exit code that one result asks for.
+func statusCode(r dispatch.Result) int {
+	switch r.Status {
+	case dispatch.StatusOK, dispatch.StatusReplayed:
+		return exitOK
+	case dispatch.StatusApprovalRequired:
+		return exitWaiting
+	case dispatch.StatusOutcomeUnknown:
+		return exitUnknown
+	case dispatch.StatusInternalError, dispatch.StatusPolicyError:
+		return exitBroken
+	case dispatch.StatusRetryExhausted:
+		return statusCode(*r.Last)
+	default:
+		return exitDenied
+	}
+}
+
+// worst is which of two exit codes of a run stands: broken, then unknown, denied, waiting.
+func worst(a, b int) int {
+	for _, code := range []int{exitBroken, exitUnknown, exitDenied, exitWaiting} {
+		if a == code || b == code {
+			return code
+		}
+	}
+	return exitOK
+}

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+)
+
+// lines reads proposals, one a line. It never holds more of a line than limit+1 bytes, whatever arrives.
+type lines struct {
+	r     *bufio.Reader
+	limit int
+	buf   []byte
+}
+
+func newLines(r io.Reader, limit int) *lines {
+	return &lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
+}
+
+// next gives a line without its end, and how long it was: more than the bytes given if it exceeds the limit.
+// The bytes are good until the next call. A last line needs no newline.
+func (l *lines) next() (line []byte, length int64, err error) {
+	l.buf = l.buf[:0]
+	for {
+		part, err := l.r.ReadSlice('\n')
+		length += int64(len(part))
+		if room := l.limit + 1 - len(l.buf); room > 0 {
+			l.buf = append(l.buf, part[:min(room, len(part))]...)
+		}
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		case errors.Is(err, io.EOF) && length > 0:
+			return l.buf, length, nil
+		case err != nil:
+			return nil, 0, err
+		}
+		length--
+		if length == int64(len(l.buf))-1 {
+			l.buf = bytes.TrimSuffix(l.buf, []byte("\n"))
+		}
+		return l.buf, length, nil
+	}
+}

@@ -1,0 +1,290 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+func (a *app) reviewCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use:   "review",
+		Short: "See what waits for a person, and approve or reject it",
+		Long: `A call that needs a person is stored and does not run. A review approves or rejects exactly that call:
+its task, actor, tool and every argument. Approving executes nothing; the call runs when it is proposed again,
+once, if the policy still allows it.`,
+	})
+	cmd.AddCommand(a.reviewList(), a.reviewShow(), a.reviewVote("approve", dispatch.Approved), a.reviewVote("reject", dispatch.Rejected), a.reviewReopen())
+	return cmd
+}
+
+// approvalView is an approval as people and programs read it.
+type approvalView struct {
+	ID            string                 `json:"id"`
+	Signature     string                 `json:"signature"`
+	State         dispatch.ApprovalState `json:"state"`
+	Task          string                 `json:"task"`
+	Actor         string                 `json:"actor"`
+	Step          int                    `json:"step"`
+	Proposal      ijson.Raw              `json:"proposal"`
+	Terms         dispatch.Terms         `json:"terms"`
+	Votes         []dispatch.Vote        `json:"votes"`
+	ExpiresAtStep int                    `json:"expires_at_step,omitzero"`
+	ExpiresAt     string                 `json:"expires_at"`
+	PolicyVersion string                 `json:"policy_version"`
+}
+
+func viewOf(a dispatch.Approval) approvalView {
+	return approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Step: a.Step, Proposal: a.Proposal,
+		Terms: a.Terms, Votes: append([]dispatch.Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep, ExpiresAt: rfc3339(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
+}
+
+func (a *app) reviewList() *cobra.Command {
+	var task string
+	var all bool
+	cmd := &cobra.Command{
+		Use: "list", Short: "List what waits for a person", Args: args(),
+		Example: "  govern review list\n  govern review list --all --task labels-1 --format json",
+	}
+	f := formatFlag(cmd, "text", "json")
+	cmd.Flags().StringVar(&task, "task", "", "only of the task with this `ID`")
+	cmd.Flags().BoolVar(&all, "all", false, "also what was decided, used, withdrawn or has expired")
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
+		if _, err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+			return err
+		}
+		states := []dispatch.ApprovalState{dispatch.Pending}
+		if all {
+			states = nil
+		}
+		list, err := s.store.Approvals(cmd.Context(), s.principal.Tenant, task, states...)
+		if err != nil {
+			return err
+		}
+		l := a.list(f, "ID", "STATE", "TASK", "ACTOR", "STEP", "TOOL", "ARGUMENTS", "UNTIL")
+		for _, ap := range list {
+			arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
+			err := l.add(viewOf(ap), ap.ID, string(ap.State), ap.Task.ID, ap.Actor, fmt.Sprint(ap.Step), ap.Tool(), shorten(string(arguments)), until(ap))
+			if err != nil {
+				return err
+			}
+		}
+		return l.end("nothing waits for a person")
+	})
+	return cmd
+}
+
+// shorten cuts what a table shows; the whole is shown before anybody can approve it.
+func shorten(s string) string {
+	const most = 60
+	if r := []rune(s); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return s
+}
+
+func until(a dispatch.Approval) string {
+	if a.State == dispatch.Approved {
+		return fmt.Sprintf("step %d", a.ExpiresAtStep)
+	}
+	return rfc3339(a.ExpiresAt)
+}
+
+func (a *app) reviewShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "show ID", Short: "Show the whole call that an approval covers", Args: args("the ID of an approval"),
+		Example: "  govern review show ap-0123456789abcdef",
+	}
+	f := formatFlag(cmd, "text", "json")
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+		if _, err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+			return err
+		}
+		ap, err := s.store.Approval(cmd.Context(), s.principal.Tenant, given[0])
+		if err != nil {
+			return s.approvalError(cmd, given[0], err)
+		}
+		if f.json() {
+			return writeJSON(a.stdout, viewOf(ap))
+		}
+		return a.showApproval(ap)
+	})
+	return cmd
+}
+
+func (a *app) showApproval(ap dispatch.Approval) error {
+	w := a.stdout
+	row := func(name, value string) { fmt.Fprintf(w, "%-11s %s\n", name, printable(value)) }
+	row("approval", ap.ID)
+	row("state", string(ap.State))
+	row("task", ap.Task.ID)
+	row("actor", ap.Actor)
+	row("asked", fmt.Sprintf("at step %d as call %s, under policy %s", ap.Step, ap.CallID(), ap.PolicyVersion))
+	row("tool", ap.Tool())
+	arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
+	members, _ := ijson.Members(arguments)
+	for _, m := range members {
+		value, isString := ijson.String(m.Value)
+		if !isString {
+			value = string(m.Value)
+		}
+		fmt.Fprintf(w, "  %s: %s\n", printable(m.Name), printable(value))
+	}
+	row("size", fmt.Sprintf("%d bytes", len(ap.Proposal)))
+	for _, v := range ap.Votes {
+		said := fmt.Sprintf("%s by %s at %s", v.Decision, v.Reviewer, rfc3339(v.Time))
+		if v.Reason != "" {
+			said += ": " + v.Reason
+		}
+		row("vote", said)
+	}
+	row("needs", plural(max(ap.Terms.Approvers, 1), "approver"))
+	row("until", until(ap))
+	row("signature", ap.Signature)
+	if ap.State == dispatch.Pending {
+		fmt.Fprintf(w, "\nto approve exactly this:\n  govern review approve %s --signature %s\n", ap.ID, ap.Signature)
+	}
+	return nil
+}
+
+func (a *app) reviewVote(verb string, decision dispatch.ApprovalState) *cobra.Command {
+	var signature, proposal, reason string
+	var lifetime int
+	cmd := &cobra.Command{
+		Use:   verb + " [ID --signature SIGNATURE | --proposal FILE]",
+		Short: map[string]string{"approve": "Approve exactly one pending call", "reject": "Reject exactly one pending call"}[verb],
+		Long: `Name the call by the ID of its approval together with the signature that govern review show printed, or by
+the exact proposal in a file. The reviewer is the operating system's user.`,
+		Example: fmt.Sprintf("  govern review %s ap-0123456789abcdef --signature 9c41…\n  govern review %s --proposal call.json", verb, verb),
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f := formatFlag(cmd, "text", "json")
+	cmd.Flags().StringVar(&signature, "signature", "", "the `SIGNATURE` shown with the approval")
+	cmd.Flags().StringVar(&proposal, "proposal", "", "the exact proposal, in a `FILE` or - for standard input")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	if decision == dispatch.Approved {
+		cmd.Flags().IntVar(&lifetime, "lifetime", 0, fmt.Sprintf("for how many `STEPS` it can be used, 1 to %d (default %d)", dispatch.MaxLifetime, dispatch.DefaultLifetime))
+	}
+	taskFlags(cmd)
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+		r := dispatch.Review{Reviewer: operator(), Decision: string(decision), Reason: reason}
+		if cmd.Flags().Changed("lifetime") {
+			r.Lifetime = &lifetime
+		}
+		return a.onApproval(cmd, s, given, signature, proposal, f, onApproval{
+			byID: func(id string) (dispatch.Approval, error) {
+				return s.dispatcher.Review(cmd.Context(), s.principal.Tenant, id, signature, r)
+			},
+			byProposal: func(b []byte) (dispatch.Approval, error) {
+				return s.dispatcher.ReviewCall(cmd.Context(), s.principal, s.config.Task, b, r)
+			},
+		})
+	})
+	return cmd
+}
+
+func (a *app) reviewReopen() *cobra.Command {
+	var signature, proposal, reason string
+	cmd := &cobra.Command{
+		Use:     "reopen [ID --signature SIGNATURE | --proposal FILE]",
+		Short:   "Let people vote again on a rejected or expired call",
+		Example: "  govern review reopen ap-0123456789abcdef --signature 9c41…",
+		Args:    cobra.MaximumNArgs(1),
+	}
+	f := formatFlag(cmd, "text", "json")
+	cmd.Flags().StringVar(&signature, "signature", "", "the `SIGNATURE` shown with the approval")
+	cmd.Flags().StringVar(&proposal, "proposal", "", "the exact proposal, in a `FILE` or - for standard input")
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	taskFlags(cmd)
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+		return a.onApproval(cmd, s, given, signature, proposal, f, onApproval{
+			byID: func(id string) (dispatch.Approval, error) {
+				return s.dispatcher.Reopen(cmd.Context(), s.principal.Tenant, id, signature, operator(), reason)
+			},
+			byProposal: func(b []byte) (dispatch.Approval, error) {
+				return s.dispatcher.ReopenCall(cmd.Context(), s.principal, s.config.Task, b, operator(), reason)
+			},
+		})
+	})
+	return cmd
+}
+
+// onApproval is the two ways of naming one approval.
+type onApproval struct {
+	byID       func(id string) (dispatch.Approval, error)
+	byProposal func(proposal []byte) (dispatch.Approval, error)
+}
+
+func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signature, proposal string, f *format, do onApproval) error {
+	if _, err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+		return err
+	}
+	var ap dispatch.Approval
+	var err error
+	switch {
+	case len(given) == 1 && proposal != "" || len(given) == 0 && proposal == "":
+		return misuse(fmt.Errorf("%s needs the ID of an approval, or --proposal", cmd.CommandPath())).hint("govern review list shows what waits")
+	case proposal != "":
+		in, err := a.open(proposal)
+		if err != nil {
+			return err
+		}
+		defer in.Close()
+		b, err := io.ReadAll(io.LimitReader(in, int64(s.snapshot.Limits.Bytes)+1))
+		if err != nil {
+			return err
+		}
+		ap, err = do.byProposal(b)
+		if err != nil {
+			return err
+		}
+	case signature == "":
+		return misuse(fmt.Errorf("%s needs --signature beside the ID", cmd.CommandPath())).
+			hint("look at the whole call first: govern review show " + given[0] + " prints its signature")
+	default:
+		if ap, err = do.byID(given[0]); err != nil {
+			return s.approvalError(cmd, given[0], err)
+		}
+	}
+	if f.json() {
+		return writeJSON(a.stdout, viewOf(ap))
+	}
+	fmt.Fprintf(a.stdout, "%s is %s\n", ap.ID, ap.State)
+	if ap.State == dispatch.Approved {
+		fmt.Fprintf(a.stdout, "it can be used once, up to step %d of task %s: govern run --approved%s\n", ap.ExpiresAtStep, ap.Task.ID, s.taskArgument(ap))
+	}
+	return nil
+}
+
+// taskArgument is what a command must add to work on the approval's task.
+func (s *system) taskArgument(ap dispatch.Approval) string {
+	var b strings.Builder
+	if ap.Task.ID != s.config.Task {
+		b.WriteString(" --task " + ap.Task.ID)
+	}
+	if ap.Actor != s.principal.Actor {
+		b.WriteString(" --actor " + ap.Actor)
+	}
+	return b.String()
+}
+
+// approvalError names an approval that does not exist, and the nearest that does.
+func (s *system) approvalError(cmd *cobra.Command, id string, err error) error {
+	if dispatch.KindOf(err) != dispatch.Misuse || err.Error() != dispatch.ErrUnknownApproval.Error() {
+		return err
+	}
+	list, listErr := s.store.Approvals(cmd.Context(), s.principal.Tenant, "")
+	if listErr != nil {
+		return err
+	}
+	var ids []string
+	for _, a := range list {
+		ids = append(ids, a.ID)
+	}
+	return misuse(fmt.Errorf("there is no approval %q", id)).near(id, ids, "govern review list --all shows what there is")
+}

@@ -1,0 +1,132 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/policy-dispatch/govern/internal/config"
+	"github.com/policy-dispatch/govern/internal/strictyaml"
+)
+
+// app is the program: its streams, and the flags that every command has.
+type app struct {
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	configFile     string
+}
+
+// run is the program as a function. It returns the exit code.
+func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
+	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(stdin)
+	root.SetOut(stdout)
+	root.SetErr(stderr)
+	err := config.CheckEnv(os.Environ())
+	if err != nil {
+		err = misuse(err)
+	} else {
+		err = root.ExecuteContext(ctx)
+	}
+	code := exitCode(err)
+	var quiet quietError
+	if err != nil && !errors.As(err, &quiet) {
+		fmt.Fprintln(stderr, "govern: "+printable(err.Error()))
+		if h := hint(err); h != "" {
+			fmt.Fprintln(stderr, "  "+printable(h))
+		}
+	}
+	return code
+}
+
+func (a *app) root() *cobra.Command {
+	root := &cobra.Command{
+		Use:   "govern",
+		Short: "Decide what a language model's tool calls may do, and do it at most once",
+		Long: `govern stands between what a language model proposes and what software does.
+A policy in Rego decides each proposed tool call: allow it, deny it, or ask a person.
+What is allowed runs at most once, and is on record before its answer is given.`,
+		Example: `  govern run examples/warehouse/proposals.jsonl
+  govern review list
+  govern run --approved
+  govern log decisions`,
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	flags := root.PersistentFlags()
+	flags.StringVar(&a.configFile, "config", "", "configuration `FILE` instead of the built-in one ("+config.EnvConfig+")")
+	flags.StringArray("policy", nil, "folder of Rego, or JSON data file, instead of the built-in policy; may be repeated (GOVERN_POLICY)")
+	flags.Lookup("policy").Usage = "folder of Rego, or JSON data file, at this `PATH` instead of the built-in policy; may be repeated (GOVERN_POLICY)"
+	flags.String("state", "", "state `FILE` (GOVERN_STATE)")
+	root.SetFlagErrorFunc(flagError)
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(a.runCommand(), a.reviewCommand(), a.cancelCommand(), a.taskCommand(), a.logCommand(),
+		a.scenarioCommand(), a.policyCommand(), a.versionCommand())
+	group(root)
+	return root
+}
+
+// group makes a command that only has commands below it refuse a word that is none of them.
+func group(cmd *cobra.Command) *cobra.Command {
+	cmd.Args = cobra.ArbitraryArgs
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 {
+			return cmd.Help()
+		}
+		var names []string
+		for _, c := range cmd.Commands() {
+			if c.IsAvailableCommand() {
+				names = append(names, c.Name())
+			}
+		}
+		return misuse(fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])).near(args[0], names,
+			"it has "+strings.Join(names, ", "))
+	}
+	return cmd
+}
+
+// args checks the number of a command's arguments and names the missing or surplus one.
+func args(names ...string) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, given []string) error {
+		if len(given) < len(names) {
+			return misuse(fmt.Errorf("%s needs %s", cmd.CommandPath(), names[len(given)])).hint("usage: " + cmd.UseLine())
+		}
+		if len(given) > len(names) {
+			return misuse(fmt.Errorf("%s takes no argument %q", cmd.CommandPath(), given[len(names)])).hint("usage: " + cmd.UseLine())
+		}
+		return nil
+	}
+}
+
+func flagError(cmd *cobra.Command, err error) error {
+	var unknown *pflag.NotExistError
+	if !errors.As(err, &unknown) {
+		return misuse(fmt.Errorf("%s: %w", cmd.CommandPath(), err)).hint("usage: " + cmd.UseLine())
+	}
+	var names []string
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, "--"+f.Name)
+		}
+	})
+	given := "--" + unknown.GetSpecifiedName()
+	if unknown.GetSpecifiedShortnames() != "" {
+		given = "-" + unknown.GetSpecifiedName()
+	}
+	return misuse(fmt.Errorf("%s has no flag %s", cmd.CommandPath(), given)).near(given, names, "it has "+strings.Join(names, ", "))
+}
+
+// near adds the nearest right name as a hint, or else what there is.
+func (e *failure) near(name string, known []string, otherwise string) *failure {
+	if n, ok := strictyaml.Nearest(name, known); ok {
+		return e.hint("did you mean " + n + "?")
+	}
+	return e.hint(otherwise)
+}

@@ -1,0 +1,222 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+// withState makes a command that works on the state.
+func (a *app) withState(do func(*cobra.Command, *system, []string) error) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, given []string) (err error) {
+		s, err := a.start(cmd)
+		if err != nil {
+			return err
+		}
+		defer func() { err = errors.Join(err, s.close()) }()
+		return do(cmd, s, given)
+	}
+}
+
+func (a *app) taskCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use: "task", Short: "List, show and make tasks",
+		Long: `A task is one piece of delegated work: an actor, a profile that says what it may do, and a budget of steps
+that every judged proposal spends. A spent or cancelled task never comes back; make another.`,
+	})
+	cmd.AddCommand(a.taskList(), a.taskShow(), a.taskCreate())
+	return cmd
+}
+
+// taskView is a task as people and programs read it.
+type taskView struct {
+	Task      string `json:"task"`
+	Profile   string `json:"profile"`
+	Actor     string `json:"actor"`
+	State     string `json:"state"`
+	Steps     int    `json:"steps"`
+	MaxSteps  int    `json:"max_steps"`
+	Deadline  string `json:"deadline,omitzero"`
+	Pending   int    `json:"pending"`
+	UpdatedAt string `json:"updated_at"`
+}
+
+func (s *system) taskView(t dispatch.Task, pending int) taskView {
+	v := taskView{Task: t.ID, Profile: t.Profile, Actor: t.Actor, State: "active", Steps: t.Steps,
+		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Pending: pending, UpdatedAt: rfc3339(t.Updated)}
+	if !t.Deadline.IsZero() {
+		v.Deadline = rfc3339(t.Deadline)
+	}
+	switch {
+	case t.Cancelled:
+		v.State = "cancelled"
+	case !t.Deadline.IsZero() && !time.Now().Before(t.Deadline):
+		v.State = "out of time"
+	case t.Steps >= v.MaxSteps:
+		v.State = "spent"
+	}
+	return v
+}
+
+func (a *app) taskList() *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List the tasks that exist", Args: args(), Example: "  govern task list"}
+	f := formatFlag(cmd, "text", "json")
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
+		tasks, err := s.store.Tasks(cmd.Context(), s.principal.Tenant)
+		if err != nil {
+			return err
+		}
+		waiting, err := s.store.Approvals(cmd.Context(), s.principal.Tenant, "", dispatch.Pending)
+		if err != nil {
+			return err
+		}
+		pending := map[dispatch.TaskKey]int{}
+		for _, ap := range waiting {
+			pending[ap.Task]++
+		}
+		l := a.list(f, "TASK", "PROFILE", "ACTOR", "STATE", "STEPS", "PENDING")
+		for _, t := range tasks {
+			v := s.taskView(t, pending[t.TaskKey])
+			if err := l.add(v, v.Task, v.Profile, v.Actor, v.State, fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps), fmt.Sprint(v.Pending)); err != nil {
+				return err
+			}
+		}
+		return l.end("no tasks yet; configured ones are made at their first use, others with govern task create")
+	})
+	return cmd
+}
+
+func (a *app) taskShow() *cobra.Command {
+	cmd := &cobra.Command{Use: "show ID", Short: "Show one task", Args: args("the ID of a task"), Example: "  govern task show labels-1"}
+	f := formatFlag(cmd, "text", "json")
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+		t, err := s.anyTask(cmd, given[0])
+		if err != nil {
+			return err
+		}
+		waiting, err := s.store.Approvals(cmd.Context(), s.principal.Tenant, t.ID, dispatch.Pending)
+		if err != nil {
+			return err
+		}
+		v := s.taskView(t, len(waiting))
+		if f.json() {
+			return writeJSON(a.stdout, v)
+		}
+		for _, row := range [][2]string{{"task", v.Task}, {"profile", v.Profile}, {"actor", v.Actor}, {"state", v.State},
+			{"steps", fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)}, {"pending", fmt.Sprint(v.Pending)}, {"deadline", v.Deadline}, {"updated", v.UpdatedAt}} {
+			if row[1] != "" {
+				fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
+			}
+		}
+		return nil
+	})
+	return cmd
+}
+
+// anyTask finds a task, whoever's it is: the command line is the operator's.
+func (s *system) anyTask(cmd *cobra.Command, id string) (dispatch.Task, error) {
+	t, err := s.store.Task(cmd.Context(), dispatch.TaskKey{Tenant: s.principal.Tenant, ID: id})
+	if !errors.Is(err, dispatch.ErrUnknownTask) {
+		return t, err
+	}
+	tasks, listErr := s.store.Tasks(cmd.Context(), s.principal.Tenant)
+	if listErr != nil {
+		return t, err
+	}
+	var names []string
+	for _, t := range tasks {
+		names = append(names, t.ID)
+	}
+	return t, misuse(fmt.Errorf("there is no task %q", id)).near(id, names, "govern task list shows what there is; a configured task is made at its first use")
+}
+
+func (a *app) taskCreate() *cobra.Command {
+	var profile, actor, deadline string
+	cmd := &cobra.Command{
+		Use: "create ID", Short: "Make a task", Args: args("an ID for the task"),
+		Long: `Make a task with a fresh budget of steps. It changes no policy: a profile of the configuration says what it
+may do.`,
+		Example: "  govern task create labels-2\n  govern task create count-7 --profile warehouse --actor maya --deadline 8h",
+	}
+	cmd.Flags().StringVar(&profile, "profile", "", "the `NAME` of a configured profile (default: that of the configured task, if there is only one)")
+	cmd.Flags().StringVar(&actor, "actor", "", "on behalf of this `NAME` (default: the configuration's actor)")
+	cmd.Flags().StringVar(&deadline, "deadline", "", "when its time is up: RFC 3339, or a `DURATION` from now such as 8h")
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+		t := dispatch.Task{TaskKey: dispatch.TaskKey{Tenant: s.principal.Tenant, ID: given[0]}, Profile: profile, Actor: s.principal.Actor}
+		names := slices.Sorted(maps.Keys(s.config.Profiles))
+		if t.Profile == "" {
+			configured, ok := s.config.Tasks[s.config.Task]
+			if !ok {
+				return misuse(errors.New("the task needs --profile")).hint(fmt.Sprintf("there is %q", names))
+			}
+			t.Profile = configured.Profile
+		}
+		if !slices.Contains(names, t.Profile) {
+			return misuse(fmt.Errorf("there is no profile %q", t.Profile)).near(t.Profile, names, fmt.Sprintf("there is %q", names))
+		}
+		if deadline != "" {
+			var err error
+			if t.Deadline, err = parseDeadline(deadline, time.Now()); err != nil {
+				return err
+			}
+		}
+		if err := s.dispatcher.CreateTask(cmd.Context(), t, operator()); err != nil {
+			if errors.Is(err, dispatch.ErrTaskExists) {
+				return &failure{code: exitDenied, err: fmt.Errorf("there is a task %q already", t.ID), fix: "choose another name; govern task list shows what there is"}
+			}
+			return err
+		}
+		fmt.Fprintf(a.stdout, "made task %s for %s with profile %s: %s\n", t.ID, t.Actor, t.Profile, plural(s.config.Profiles[t.Profile].MaxSteps, "step"))
+		return nil
+	})
+	return cmd
+}
+
+func parseDeadline(s string, now time.Time) (time.Time, error) {
+	if d, err := time.ParseDuration(s); err == nil && d > 0 {
+		return now.Add(d).UTC().Truncate(time.Millisecond), nil
+	}
+	if t, err := time.Parse(time.RFC3339, s); err == nil && t.After(now) {
+		return t.UTC().Truncate(time.Millisecond), nil
+	}
+	return time.Time{}, misuse(fmt.Errorf("--deadline is %q", s)).hint("give a moment that is still to come, such as 2030-01-31T17:00:00Z, or a duration from now with its unit, such as 8h")
+}
+
+func (a *app) cancelCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "cancel ID", Short: "End a task for good", Args: args("the ID of a task"),
+		Long: `End a task: nothing of it is judged or replayed any more, and what waited or was approved is withdrawn.
+What has taken place stays.`,
+		Example: "  govern cancel labels-1",
+	}
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+		if _, ok := s.config.Tasks[given[0]]; ok && given[0] == s.config.Task {
+			if err := s.ensureTask(cmd.Context()); err != nil {
+				return err
+			}
+		}
+		t, err := s.anyTask(cmd, given[0])
+		if err != nil {
+			return err
+		}
+		if err := s.dispatcher.Cancel(cmd.Context(), t.TaskKey, operator()); err != nil {
+			return err
+		}
+		if t.Cancelled {
+			fmt.Fprintf(a.stdout, "task %s was cancelled already\n", t.ID)
+			return nil
+		}
+		fmt.Fprintf(a.stdout, "task %s is cancelled; what it has done stays\n", t.ID)
+		return nil
+	})
+	return cmd
+}
+
+// rfc3339 shows a moment as every log does.
+func rfc3339(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

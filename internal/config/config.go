@@ -1,0 +1,158 @@
+// Package config reads the configuration: one strict file, under environment and flags.
+package config
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/strictyaml"
+)
+
+// Config is a whole configuration.
+type Config struct {
+	// State is the path of the state file.
+	State string `json:"state"`
+	// Policy lists folders and data files that replace the built-in policy; empty means the built-in one.
+	Policy []string `json:"policy"`
+	// Task and Actor are what commands use unless told otherwise.
+	Task     string             `json:"task"`
+	Actor    string             `json:"actor"`
+	Profiles map[string]Profile `json:"profiles"`
+	// Tasks are made at their first use.
+	Tasks map[string]Task `json:"tasks"`
+}
+
+// Profile is what a kind of work may do.
+type Profile struct {
+	Tools []string `json:"tools"`
+	// Readable names sets of targets in the policy's data.
+	Readable []string `json:"readable"`
+	Scopes   []string `json:"scopes"`
+	// MaxSteps bounds the judged proposals of a task; it must be stated.
+	MaxSteps int `json:"max_steps"`
+	// MaxPending bounds the calls of a task that wait for a person at one time; absent means DefaultMaxPending.
+	MaxPending *int `json:"max_pending"`
+}
+
+// Task is a task that exists by configuration.
+type Task struct {
+	Profile string `json:"profile"`
+	Actor   string `json:"actor"`
+}
+
+// DefaultMaxPending holds where a profile does not say.
+const DefaultMaxPending = 10
+
+// Upper limits of what a profile can state.
+const (
+	MostSteps   = 1_000_000
+	MostPending = 10_000
+)
+
+// Read decodes a configuration file strictly and checks what it says by itself. Errors name the place.
+func Read(file string) (Config, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return Config{}, err
+	}
+	return Parse(file, b)
+}
+
+// Parse is Read for a file that was read already.
+func Parse(file string, b []byte) (Config, error) {
+	var c Config
+	if err := strictyaml.Unmarshal(file, b, &c); err != nil {
+		return Config{}, err
+	}
+	if err := c.check(); err != nil {
+		return Config{}, fmt.Errorf("%s: %w", file, err)
+	}
+	return c, nil
+}
+
+func (c Config) check() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		p := c.Profiles[name]
+		at := "profiles." + name
+		if p.MaxSteps < 1 || p.MaxSteps > MostSteps {
+			return fmt.Errorf("%s.max_steps is %d; state how many proposals a task may make, 1 to %d", at, p.MaxSteps, MostSteps)
+		}
+		if n := p.MaxPending; n != nil && (*n < 1 || *n > MostPending) {
+			return fmt.Errorf("%s.max_pending is %d; give 1 to %d", at, *n, MostPending)
+		}
+		for list, names := range map[string][]string{"tools": p.Tools, "readable": p.Readable, "scopes": p.Scopes} {
+			if twice, ok := repeated(names); ok {
+				return fmt.Errorf("%s.%s names %q twice", at, list, twice)
+			}
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tasks)) {
+		t := c.Tasks[name]
+		if _, ok := c.Profiles[t.Profile]; !ok {
+			return fmt.Errorf("tasks.%s.profile: %s", name, unknown("profile", t.Profile, slices.Sorted(maps.Keys(c.Profiles))))
+		}
+		if t.Actor == "" {
+			return fmt.Errorf("tasks.%s.actor is missing; say on whose behalf its proposals come", name)
+		}
+	}
+	return nil
+}
+
+// CheckNames refuses profiles that permit tools which do not exist.
+func (c Config) CheckNames(tools []string) error {
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		for _, tool := range c.Profiles[name].Tools {
+			if !slices.Contains(tools, tool) {
+				return fmt.Errorf("profiles.%s.tools: %s", name, unknown("tool", tool, tools))
+			}
+		}
+	}
+	return nil
+}
+
+// Pending is MaxPending with its default.
+func (p Profile) Pending() int {
+	if p.MaxPending == nil {
+		return DefaultMaxPending
+	}
+	return *p.MaxPending
+}
+
+// Canonical is the part of the configuration that is a part of the policy version: what is permitted, and not
+// where things are kept or which tasks there are.
+func (c Config) Canonical() (ijson.Raw, error) {
+	type profile struct {
+		Tools, Readable, Scopes []string
+		MaxSteps, MaxPending    int
+	}
+	profiles := map[string]profile{}
+	for name, p := range c.Profiles {
+		profiles[name] = profile{sorted(p.Tools), sorted(p.Readable), sorted(p.Scopes), p.MaxSteps, p.Pending()}
+	}
+	return ijson.Marshal(map[string]any{"profiles": profiles})
+}
+
+func sorted(names []string) []string {
+	return slices.Sorted(slices.Values(names))
+}
+
+func repeated(names []string) (string, bool) {
+	seen := map[string]bool{}
+	for _, n := range names {
+		if seen[n] {
+			return n, true
+		}
+		seen[n] = true
+	}
+	return "", false
+}
+
+func unknown(what, name string, known []string) string {
+	if near, ok := strictyaml.Nearest(name, known); ok {
+		return fmt.Sprintf("unknown %s %q; did you mean %q?", what, name, near)
+	}
+	return fmt.Sprintf("unknown %s %q; there is %q", what, name, known)
+}

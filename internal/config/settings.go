@@ -1,0 +1,85 @@
+package config
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/pflag"
+	"github.com/spf13/viper"
+
+	"github.com/policy-dispatch/govern/internal/strictyaml"
+)
+
+// settings are the scalars that flags and environment can set above the file: one table for all three.
+// Everything else in the file is permission, and has one place.
+var settings = []struct {
+	key string
+	// field is a *string, or a *[]string for what takes several values: a repeated flag, or a variable with the
+	// separator of PATH.
+	field func(*Config) any
+}{
+	{"state", func(c *Config) any { return &c.State }},
+	{"policy", func(c *Config) any { return &c.Policy }},
+	{"task", func(c *Config) any { return &c.Task }},
+	{"actor", func(c *Config) any { return &c.Actor }},
+}
+
+// EnvConfig names the variable that stands for --config.
+const EnvConfig = "GOVERN_CONFIG"
+
+// CheckEnv refuses a GOVERN_… variable that nothing reads: silence would hide that it has no effect.
+func CheckEnv(environ []string) error {
+	known := []string{EnvConfig}
+	for _, s := range settings {
+		known = append(known, envName(s.key))
+	}
+	for _, e := range environ {
+		name, _, _ := strings.Cut(e, "=")
+		if strings.HasPrefix(name, "GOVERN_") && !slices.Contains(known, name) {
+			if near, ok := strictyaml.Nearest(name, known); ok {
+				return fmt.Errorf("the environment variable %s is unknown; did you mean %s?", name, near)
+			}
+			return fmt.Errorf("the environment variable %s is unknown; there are %s", name, strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// Overlay lays flags and environment over the file's scalars. A flag counts if it was given, a variable if it is
+// set, be it to nothing.
+func (c Config) Overlay(flags *pflag.FlagSet) (Config, error) {
+	v := viper.New()
+	v.AllowEmptyEnv(true)
+	for _, s := range settings {
+		if err := v.BindEnv(s.key, envName(s.key)); err != nil {
+			return c, err
+		}
+		if f := flags.Lookup(s.key); f != nil && f.Changed {
+			if err := v.BindPFlag(s.key, f); err != nil {
+				return c, err
+			}
+		}
+		if !v.IsSet(s.key) {
+			continue
+		}
+		value := v.Get(s.key)
+		if value == "" {
+			return c, fmt.Errorf("%s is set to nothing; give a value, or unset %s", s.key, envName(s.key))
+		}
+		switch field := s.field(&c).(type) {
+		case *string:
+			*field = v.GetString(s.key)
+		case *[]string:
+			if env, ok := value.(string); ok {
+				*field = filepath.SplitList(env)
+			} else {
+				*field = v.GetStringSlice(s.key)
+			}
+		}
+	}
+	return c, nil
+}
+
+func envName(key string) string { return "GOVERN_" + strings.ToUpper(key) }

@@ -1,0 +1,158 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Snapshot is policy, configuration and tools as one immutable value. A dispatch pins one and sees no other.
+type Snapshot struct {
+	// Version is the policy version: every decision must carry it.
+	Version  string
+	Decider  Decider
+	Profiles map[string]Profile
+	Tools    map[string]Tool
+	// Limits of proposals.
+	Limits ijson.Limits
+}
+
+// Dispatcher judges proposals and carries out what is allowed. It is safe for concurrent use.
+type Dispatcher struct {
+	store    Store
+	key      []byte
+	clock    func() time.Time
+	snapshot atomic.Pointer[Snapshot]
+}
+
+// New makes a dispatcher over a store. The key is the store's and keys the signatures; the clock is read for
+// every dispatch and act.
+func New(store Store, key []byte, clock func() time.Time, s *Snapshot) *Dispatcher {
+	d := &Dispatcher{store: store, key: key, clock: clock}
+	d.snapshot.Store(s)
+	return d
+}
+
+// Use makes s the snapshot of every dispatch that starts from now on.
+func (d *Dispatcher) Use(s *Snapshot) { d.snapshot.Store(s) }
+
+// Snapshot is the one in use.
+func (d *Dispatcher) Snapshot() *Snapshot { return d.snapshot.Load() }
+
+// attempts bounds how often a dispatch or an act is computed again because the task was changed meanwhile.
+const attempts = 3
+
+// Dispatch judges the bytes of one proposal for a task and runs what is allowed. When it returns a result,
+// the step, the decision and every effect are durable; when it returns an error nothing was judged, no step
+// was counted and nothing ran: ErrUnknownTask (also for an actor who is not the task's), ErrUnavailable, the
+// context's error, or a fault of the store.
+func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o Origin, proposal []byte) (Result, error) {
+	snap := d.snapshot.Load()
+	call := decode(proposal, o.Length, snap.Limits)
+	key := TaskKey{Tenant: p.Tenant, ID: task}
+	release, err := d.store.Hold(ctx, key)
+	if err != nil {
+		return Result{}, err
+	}
+	defer release()
+	for attempt := 1; attempt <= attempts; attempt++ {
+		facts, tool, err := d.facts(ctx, snap, key, p, call)
+		if err != nil {
+			return Result{}, err
+		}
+		facts.Door, facts.Attempt = o.Door, attempt
+		decision, err := Judge(ctx, snap.Decider, snap.Version, facts.Asked)
+		if err != nil {
+			return Result{}, err
+		}
+		var outcome Outcome
+		if decision.Effect == Allow {
+			outcome = tool.Run(ctx, facts.Call).checked(*facts.Tool)
+		}
+		commit, result, err := Next(facts, decision, outcome)
+		if err != nil {
+			return Result{}, err
+		}
+		if err = d.store.Apply(ctx, commit); err == nil {
+			return result, nil
+		}
+		if !errors.Is(err, ErrMoved) {
+			return Result{}, fmt.Errorf("step %d of task %s could not be recorded, so nothing of it counts: %w", facts.Step, task, err)
+		}
+	}
+	return Result{}, ErrUnavailable
+}
+
+// facts gathers what a decision is made on. The tool is nil where the facts know none.
+func (d *Dispatcher) facts(ctx context.Context, snap *Snapshot, key TaskKey, p Principal, call Call) (Facts, Tool, error) {
+	f := Facts{Mode: Enforce, Call: call}
+	tool := snap.Tools[call.Tool]
+	if call.Malformed == "" && tool != nil {
+		def := tool.Definition()
+		f.Tool = &def
+		var err error
+		if f.Definition, err = def.Digest(); err != nil {
+			return Facts{}, nil, err
+		}
+		f.Call.point(tool, def)
+	}
+	if err := f.Call.sign(d.key, key, p.Actor); err != nil {
+		return Facts{}, nil, err
+	}
+	look := Lookup{Signature: f.Call.Signature, Mode: f.Mode, Actor: p.Actor, Key: f.Call.Key}
+	if f.Tool != nil && f.Tool.Effect == Write {
+		look.Tool, look.Target = f.Call.Tool, f.Call.Target
+	}
+	var err error
+	if f.State, err = d.store.Load(ctx, key, look); err != nil {
+		return Facts{}, nil, err
+	}
+	if f.Task.Actor != p.Actor {
+		return Facts{}, nil, ErrUnknownTask
+	}
+	f.Now, f.Step = d.now(f.Task), f.Task.Steps+1
+	if profile, ok := snap.Profiles[f.Task.Profile]; ok {
+		f.Profile = &profile
+	}
+	if f.Asked, err = ijson.Marshal(f.Input()); err != nil {
+		return Facts{}, nil, err
+	}
+	return f, tool, nil
+}
+
+// now is the store's time: the clock's, but never before what the task has already seen.
+func (d *Dispatcher) now(t Task) time.Time {
+	now := d.clock().UTC().Truncate(time.Millisecond)
+	if now.Before(t.Updated) {
+		return t.Updated
+	}
+	return now
+}
+
+// act changes a task without a dispatch: compute gives the commit for the state as it is, and false if there
+// is nothing to do.
+func (d *Dispatcher) act(ctx context.Context, key TaskKey, look Lookup, compute func(State, time.Time) (Commit, bool, error)) error {
+	release, err := d.store.Hold(ctx, key)
+	if err != nil {
+		return err
+	}
+	defer release()
+	for range attempts {
+		state, err := d.store.Load(ctx, key, look)
+		if err != nil {
+			return err
+		}
+		commit, some, err := compute(state, d.now(state.Task))
+		if err != nil || !some {
+			return err
+		}
+		if err = d.store.Apply(ctx, commit); !errors.Is(err, ErrMoved) {
+			return err
+		}
+	}
+	return ErrUnavailable
+}

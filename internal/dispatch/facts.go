@@ -1,0 +1,182 @@
+package dispatch
+
+import (
+	"time"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Facts are everything that a decision is made on, gathered by Go from trusted state.
+type Facts struct {
+	// Now is the store's time of this dispatch.
+	Now  time.Time
+	Mode Mode
+	// Door is the way in, and Attempt counts the decisions that this dispatch needed, from 1.
+	Door    string
+	Attempt int
+	// Step is the number allotted to this dispatch.
+	Step int
+	State
+	Call Call
+	// Profile is nil when the task's profile is gone.
+	Profile *Profile
+	// Tool is nil when no such tool is registered.
+	Tool *Definition
+	// Definition is the digest of Tool.
+	Definition string
+	// Asked is the canonical form of Input: what the policy was asked, and what is recorded.
+	Asked ijson.Raw
+}
+
+// approval is the approval that counts for this call. One that was withdrawn, or given for another definition
+// of the tool, counts as none.
+func (f *Facts) approval() *Approval {
+	a := f.State.Approval
+	if a == nil || a.State == Withdrawn || a.Definition != f.Definition {
+		return nil
+	}
+	return a
+}
+
+// Input is what a policy sees: its wire form is the contract that docs/policy.md describes field by field.
+type Input struct {
+	Now  Moment     `json:"now"`
+	Mode Mode       `json:"mode"`
+	Task InputTask  `json:"task"`
+	Call InputCall  `json:"call"`
+	Tool *InputTool `json:"tool"`
+	// State is trusted state; nothing in it comes from the agent.
+	State InputState `json:"state"`
+}
+
+// Moment is one point in time, in the two forms that policies want.
+type Moment struct {
+	RFC3339 string `json:"rfc3339"`
+	Epoch   int64  `json:"epoch"`
+}
+
+// InputTask is input.task.
+type InputTask struct {
+	Tenant  string          `json:"tenant"`
+	ID      string          `json:"id"`
+	Actor   string          `json:"actor"`
+	Profile string          `json:"profile"`
+	Scopes  map[string]bool `json:"scopes"`
+}
+
+// InputCall is input.call: the one place where the agent's bytes appear.
+type InputCall struct {
+	ID         string      `json:"id"`
+	Tool       string      `json:"tool"`
+	Arguments  ijson.Raw   `json:"arguments"`
+	Target     *string     `json:"target"`
+	Keyed      bool        `json:"keyed"`
+	Signature  *string     `json:"signature"`
+	Malformed  *string     `json:"malformed"`
+	Violations []Violation `json:"violations"`
+}
+
+// InputTool is input.tool.
+type InputTool struct {
+	Name     string       `json:"name"`
+	Version  string       `json:"version"`
+	Effect   ToolEffect   `json:"effect"`
+	Approval ApprovalRule `json:"approval"`
+	Scopes   []string     `json:"scopes"`
+	Resource string       `json:"resource"`
+}
+
+// InputState is input.state.
+type InputState struct {
+	Step         int             `json:"step"`
+	MaxSteps     int             `json:"max_steps"`
+	Cancelled    bool            `json:"cancelled"`
+	Deadline     *Moment         `json:"deadline"`
+	Approval     *InputApproval  `json:"approval"`
+	Operation    *InputOperation `json:"operation"`
+	Pending      InputPending    `json:"pending"`
+	TargetExists bool            `json:"target_exists"`
+}
+
+// InputApproval is input.state.approval.
+type InputApproval struct {
+	State         ApprovalState `json:"state"`
+	Votes         []Vote        `json:"votes"`
+	ExpiresAtStep int           `json:"expires_at_step"`
+	ExpiresAt     Moment        `json:"expires_at"`
+	PolicyVersion string        `json:"policy_version"`
+	Mode          Mode          `json:"mode"`
+}
+
+// InputOperation is input.state.operation.
+type InputOperation struct {
+	State         string `json:"state"`
+	SameSignature bool   `json:"same_signature"`
+	HasResult     bool   `json:"has_result"`
+}
+
+// InputPending is input.state.pending.
+type InputPending struct {
+	Count int `json:"count"`
+	Limit int `json:"limit"`
+}
+
+// Input gives the facts the form that the policy sees.
+func (f *Facts) Input() Input {
+	in := Input{
+		Now:  moment(f.Now),
+		Mode: f.Mode,
+		Task: InputTask{Tenant: f.Task.Tenant, ID: f.Task.ID, Actor: f.Task.Actor, Profile: f.Task.Profile, Scopes: map[string]bool{}},
+		Call: InputCall{ID: f.Call.ID, Tool: f.Call.Tool, Arguments: f.Call.Arguments, Target: optional(f.Call.Target),
+			Keyed: f.Call.Key != "", Signature: optional(f.Call.Signature), Malformed: optional(f.Call.Malformed), Violations: f.Call.Violations},
+		State: InputState{
+			Step: f.Step, MaxSteps: f.Step, Cancelled: f.Task.Cancelled, TargetExists: f.TargetExists,
+			Pending: InputPending{Count: f.Pending},
+		},
+	}
+	if in.Call.Arguments == nil {
+		in.Call.Arguments = ijson.Raw("{}")
+	}
+	if in.Call.Violations == nil {
+		in.Call.Violations = []Violation{}
+	}
+	// Without its profile a task has no budget that could be spent; it is the policy that denies it every tool.
+	if f.Profile != nil {
+		in.State.MaxSteps, in.State.Pending.Limit = f.Profile.MaxSteps, f.Profile.MaxPending
+		for _, s := range f.Profile.Scopes {
+			in.Task.Scopes[s] = true
+		}
+	}
+	if f.Tool != nil {
+		in.Tool = &InputTool{Name: f.Tool.Name, Version: f.Tool.Version, Effect: f.Tool.Effect,
+			Approval: f.Tool.Approval, Scopes: append([]string{}, f.Tool.Scopes...), Resource: f.Tool.Resource}
+	}
+	if !f.Task.Deadline.IsZero() {
+		m := moment(f.Task.Deadline)
+		in.State.Deadline = &m
+	}
+	if a := f.approval(); a != nil {
+		in.State.Approval = &InputApproval{State: a.State, Votes: append([]Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep,
+			ExpiresAt: moment(a.ExpiresAt), PolicyVersion: a.PolicyVersion, Mode: a.Mode}
+	}
+	if o := f.Operation; o != nil {
+		in.State.Operation = &InputOperation{State: "committed", SameSignature: o.Signature == f.Call.Signature, HasResult: len(o.Result) > 0}
+	}
+	return in
+}
+
+func moment(t time.Time) Moment {
+	return Moment{RFC3339: formatTime(t), Epoch: t.Unix()}
+}
+
+// formatTime writes a time as RFC 3339 in UTC with milliseconds, the resolution of every stored time.
+func formatTime(t time.Time) string {
+	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
+}
+
+func optional(s string) *string {
+	if s == "" {
+		return nil
+	}
+	return &s
+}

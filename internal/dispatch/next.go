@@ -1,0 +1,162 @@
+package dispatch
+
+import (
+	"slices"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Next says everything that a dispatch changes, as one value, and what its caller is told once that is
+// durable. It is a pure function: the same facts, decision and outcome give the same commit under any store,
+// in a test, a replay or a crash.
+//
+// The outcome counts only where the decision allows.
+func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
+	c := Commit{Revision: f.Task.Revision, Task: f.Task}
+	c.Task.Revision++
+	c.Task.Updated = f.Now
+	c.Task.Steps, c.Task.Entries = f.Step, 0
+
+	status, retryable, detail := d.Status, d.Retryable, d.Detail
+	var value ijson.Raw
+	switch d.Effect {
+	case Allow:
+		status, retryable, detail = o.Status, o.Retryable, o.Detail
+		if o.Ran {
+			c.consume(f)
+			c.keep(f, o)
+		}
+		if status == StatusOK {
+			value = o.Value
+		}
+	case Replay:
+		value = f.Operation.Result
+	case RequireApproval:
+		if err := c.ask(f, d); err != nil {
+			return Commit{}, Result{}, err
+		}
+	default:
+		c.lapse(f, status)
+	}
+
+	decision := DecisionEntry{CallID: f.Call.id(), Actor: f.Task.Actor, Door: f.Door, Attempt: f.Attempt, Input: f.Asked,
+		Decision: d, Status: status, Retryable: retryable, Detail: detail, Approvals: standsOf(c.Approvals)}
+	if f.Call.Malformed != "" {
+		decision.Length = f.Call.Length
+	}
+	if err := c.record(KindDecision, f.Now, &decision.EntryHeader, &decision); err != nil {
+		return Commit{}, Result{}, err
+	}
+	if d.Effect == Allow && o.Ran {
+		action := ActionEntry{CallID: f.Call.ID, Actor: f.Task.Actor, Tool: f.Call.Tool, Target: f.Call.Target, Operation: f.Call.Key,
+			Signature: f.Call.Signature, Value: o.Value, Record: o.Record, PolicyVersion: d.PolicyVersion}
+		if a := f.approval(); a != nil && a.State == Approved {
+			action.Approval, action.Reviewers = a.ID, a.reviewers()
+		}
+		if err := c.record(KindAction, f.Now, &action.EntryHeader, &action); err != nil {
+			return Commit{}, Result{}, err
+		}
+	}
+	result := Result{Task: f.Task.ID, Step: f.Step, CallID: f.Call.id(), Status: status, Value: value, Retryable: retryable,
+		Approval: c.standing(f, status), PolicyVersion: d.PolicyVersion}
+	if d.Effect != Allow && d.Effect != Replay {
+		result.Reasons = d.Reasons
+	}
+	return c, result, nil
+}
+
+// consume uses up the approved approval of an executed call, whether or not this decision asked for it.
+func (c *Commit) consume(f Facts) {
+	if a := f.approval(); a != nil && a.State == Approved {
+		c.change(a, func(a *Approval) { a.State = Consumed })
+	}
+}
+
+// keep commits what a write did: its record, and under its key the operation that a retry replays.
+func (c *Commit) keep(f Facts, o Outcome) {
+	if f.Tool.Effect != Write {
+		return
+	}
+	if o.Record != nil {
+		c.Record = &Record{Task: f.Task.TaskKey, Tool: f.Call.Tool, Target: f.Call.Target, Value: o.Record}
+	}
+	if f.Call.Key != "" {
+		c.Operation = &Operation{Task: f.Task.TaskKey, Actor: f.Task.Actor, Key: f.Call.Key, Signature: f.Call.Signature,
+			Tool: f.Call.Tool, Step: f.Step, Result: o.Value}
+	}
+}
+
+// ask makes the approval that a person is to see, or puts the one that is there under the present terms.
+func (c *Commit) ask(f Facts, d Decision) error {
+	a := f.approval()
+	if a.Open() {
+		// Votes stay: they were given for exactly this call. Whether they suffice is the present policy's word.
+		if a.State != Pending || a.Terms != *d.Approval {
+			c.change(a, func(a *Approval) {
+				a.State, a.ExpiresAtStep = Pending, 0
+				a.Terms, a.PolicyVersion = *d.Approval, d.PolicyVersion
+			})
+		}
+		return nil
+	}
+	if old := f.State.Approval; old.Open() {
+		// Given for another definition of the tool, it would otherwise wake up again with that definition.
+		c.change(old, func(a *Approval) { a.State = Withdrawn })
+	}
+	fresh := Approval{Task: f.Task.TaskKey, Actor: f.Task.Actor, Signature: f.Call.Signature, Definition: f.Definition, Mode: f.Mode,
+		Step: f.Step, Proposal: f.Call.Proposal, State: Pending, Terms: *d.Approval, ExpiresAt: f.Now.Add(d.Approval.ttl()),
+		PolicyVersion: d.PolicyVersion}
+	name, err := ijson.Marshal([]any{fresh.Task.Tenant, fresh.Task.ID, fresh.Signature, fresh.Definition, fresh.Mode, fresh.Step})
+	if err != nil {
+		return err
+	}
+	fresh.ID = "ap-" + ijson.Digest("govern approval v1", name)[:16]
+	c.Approvals = append(c.Approvals, ApprovalChange{Approval: fresh})
+	return nil
+}
+
+// lapse makes an expiry lasting once a dispatch has met it, so that no clock that is set back revives it.
+func (c *Commit) lapse(f Facts, status Status) {
+	if a := f.approval(); a.Open() && status == StatusApprovalExpired {
+		c.change(a, func(a *Approval) { a.State = Expired })
+	}
+}
+
+// change appends an approval's next row. The old one is left alone: it may be somebody else's value.
+func (c *Commit) change(old *Approval, edit func(*Approval)) {
+	next := *old
+	next.Votes = slices.Clone(old.Votes)
+	edit(&next)
+	c.Approvals = append(c.Approvals, ApprovalChange{Approval: next, From: old.State})
+}
+
+// standing is the approval that a caller is told about: the one that its call waits for or was refused under.
+func (c *Commit) standing(f Facts, status Status) *ResultApproval {
+	switch status {
+	case StatusApprovalRequired, StatusApprovalRejected, StatusApprovalExpired:
+	default:
+		return nil
+	}
+	if n := len(c.Approvals); n > 0 {
+		return resultApproval(c.Approvals[n-1].Approval)
+	}
+	if a := f.approval(); a != nil {
+		return resultApproval(*a)
+	}
+	return nil
+}
+
+func (a *Approval) reviewers() []string {
+	var out []string
+	for _, v := range a.Votes {
+		out = append(out, v.Reviewer)
+	}
+	return out
+}
+
+func (c *Call) id() *string {
+	if !c.HasID {
+		return nil
+	}
+	return &c.ID
+}

@@ -1,0 +1,116 @@
+// Package journal reads the entries: the decision log, the action log and the trace are three readings of one
+// record. Every reading streams, so that a long record needs no more memory than a short one.
+package journal
+
+import (
+	"fmt"
+	"iter"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Decision is one row of the decision log: one judged dispatch, whatever came of it.
+type Decision struct {
+	Time   string  `json:"time"`
+	Task   string  `json:"task"`
+	Step   int     `json:"step"`
+	CallID *string `json:"call_id"`
+	Actor  string  `json:"actor"`
+	Tool   string  `json:"tool,omitzero"`
+	Target string  `json:"target,omitzero"`
+	// Effect is what was decided, and Status what the caller got.
+	Effect        dispatch.Effect   `json:"effect"`
+	Status        dispatch.Status   `json:"status"`
+	Reasons       []dispatch.Reason `json:"reasons,omitzero"`
+	Approval      string            `json:"approval,omitzero"`
+	Signature     string            `json:"signature,omitzero"`
+	Attempt       int               `json:"attempt"`
+	Door          string            `json:"door"`
+	PolicyVersion string            `json:"policy_version"`
+	Detail        string            `json:"detail,omitzero"`
+	// Input is what the policy saw. With it and the policy of that version the decision can be made again.
+	Input ijson.Raw `json:"input,omitzero"`
+}
+
+// Action is one row of the action log: one operation that ran.
+type Action struct {
+	Time          string          `json:"time"`
+	Task          string          `json:"task"`
+	Step          int             `json:"step"`
+	CallID        string          `json:"call_id"`
+	Actor         string          `json:"actor"`
+	Tool          string          `json:"tool"`
+	Target        string          `json:"target,omitzero"`
+	Operation     string          `json:"operation,omitzero"`
+	Status        dispatch.Status `json:"status"`
+	Approval      string          `json:"approval,omitzero"`
+	Reviewers     []string        `json:"reviewers,omitzero"`
+	PolicyVersion string          `json:"policy_version"`
+}
+
+// committed is the status of every row of the action log: it holds only what took place.
+const committed dispatch.Status = "committed"
+
+// Decisions is the decision log.
+func Decisions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, error] {
+	return read(entries, dispatch.KindDecision, func(e dispatch.DecisionEntry) (Decision, error) {
+		var in dispatch.Input
+		if err := ijson.Unmarshal(e.Input, &in); err != nil {
+			return Decision{}, err
+		}
+		row := Decision{Time: e.Time, Task: e.Task, Step: e.Step, CallID: e.CallID, Actor: e.Actor, Tool: in.Call.Tool,
+			Effect: e.Decision.Effect, Status: e.Status, Reasons: e.Decision.Reasons, Attempt: e.Attempt, Door: e.Door,
+			PolicyVersion: e.Decision.PolicyVersion, Detail: e.Detail, Input: e.Input}
+		if in.Call.Target != nil {
+			row.Target = *in.Call.Target
+		}
+		if in.Call.Signature != nil {
+			row.Signature = *in.Call.Signature
+		}
+		if n := len(e.Approvals); n > 0 {
+			row.Approval = e.Approvals[n-1].ID
+		}
+		return row, nil
+	})
+}
+
+// Actions is the action log.
+func Actions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Action, error] {
+	return read(entries, dispatch.KindAction, func(e dispatch.ActionEntry) (Action, error) {
+		return Action{Time: e.Time, Task: e.Task, Step: e.Step, CallID: e.CallID, Actor: e.Actor, Tool: e.Tool, Target: e.Target,
+			Operation: e.Operation, Status: committed, Approval: e.Approval, Reviewers: e.Reviewers, PolicyVersion: e.PolicyVersion}, nil
+	})
+}
+
+// read gives a row for each entry of one kind, and ends at the first error.
+func read[Body, Row any](entries iter.Seq2[dispatch.Entry, error], kind dispatch.Kind, row func(Body) (Row, error)) iter.Seq2[Row, error] {
+	return func(yield func(Row, error) bool) {
+		for e, err := range entries {
+			if err == nil && e.Kind != kind {
+				continue
+			}
+			var r Row
+			if err == nil {
+				r, err = decode(e, row)
+			}
+			if !yield(r, err) || err != nil {
+				return
+			}
+		}
+	}
+}
+
+// decode reads an entry's bytes strictly: an entry that is not what its kind says is reported with its place.
+func decode[Body, Row any](e dispatch.Entry, row func(Body) (Row, error)) (Row, error) {
+	var body Body
+	err := ijson.Unmarshal(e.Body, &body)
+	var r Row
+	if err == nil {
+		r, err = row(body)
+	}
+	if err != nil {
+		err = fmt.Errorf("the %s entry of task %s, step %d, number %d cannot be read: %w", e.Kind, e.Task.ID, e.Step, e.N, err)
+	}
+	return r, err
+}

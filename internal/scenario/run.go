@@ -1,0 +1,319 @@
+package scenario
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Store is a fresh state of a scenario.
+type Store interface {
+	dispatch.Store
+	Key() []byte
+	Close() error
+}
+
+// World makes what scenarios run on from the configuration and policy under test.
+type World interface {
+	// Store opens a fresh state.
+	Store(ctx context.Context) (Store, error)
+	// Task gives the task that commands use by default where id is empty, and false where none of that id is
+	// configured.
+	Task(id string) (TaskSpec, bool)
+	// Snapshot is the configured one, but for what the setting says.
+	Snapshot(ctx context.Context, s Setting) (*dispatch.Snapshot, error)
+	// Faults makes tools fail. What it returns counts its faults down, and belongs to one scenario.
+	Faults(f Faults) (func(map[string]dispatch.Tool) map[string]dispatch.Tool, error)
+}
+
+// Setting says how a scenario's snapshot differs from the configured one. Nil means not at all.
+type Setting struct {
+	// Profile is the task's; the rest changes that profile.
+	Profile  string
+	Tools    *[]string
+	Readable *[]string // targets, not names of sets
+	Scopes   *[]string
+	MaxSteps *int
+	// Policy lists paths that replace the configured policy.
+	Policy []string
+	// Wrap is laid around the tools.
+	Wrap func(map[string]dispatch.Tool) map[string]dispatch.Tool
+}
+
+// start is when the clock of a scenario stands until a configure step sets it.
+var start = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+
+// operator and reviewer act where a scenario names nobody.
+const (
+	operator = "scenario"
+	reviewer = "reviewer"
+)
+
+type runner struct {
+	world      World
+	scenario   Scenario
+	store      Store
+	dispatcher *dispatch.Dispatcher
+	setting    Setting
+	now        time.Time
+	principal  dispatch.Principal
+	task       string
+}
+
+// Run runs one scenario. An error means that it could not be run as written, not that an expectation failed.
+func Run(ctx context.Context, w World, s Scenario) (report Report, err error) {
+	r := &runner{world: w, scenario: s, now: start}
+	if err := r.begin(ctx); err != nil {
+		return Report{}, fmt.Errorf("scenario %q: %w", s.Name, err)
+	}
+	defer func() { err = errors.Join(err, r.store.Close()) }()
+	report = Report{Name: s.Name, Category: s.Category}
+	for i, step := range s.Steps {
+		name, _ := step.event() // checked when it was read
+		before, err := r.grown(ctx)
+		if err != nil {
+			return Report{}, err
+		}
+		result, err := r.step(ctx, name, step)
+		if err != nil {
+			return Report{}, fmt.Errorf("scenario %q, step %d (%s): %w", s.Name, i+1, name, err)
+		}
+		after, err := r.grown(ctx)
+		if err != nil {
+			return Report{}, err
+		}
+		report.Steps = append(report.Steps, result)
+		place := fmt.Sprintf("step %d (%s)", i+1, name)
+		report.fail(place, match(step.Expect, result, "")...)
+		report.fail(place, after.unexplained(before)...)
+	}
+	if report.Final, err = r.final(ctx); err != nil {
+		return Report{}, err
+	}
+	report.fail("at the end", report.Final.compare(s.Expect)...)
+	report.Passed = len(report.Failures) == 0
+	return report, nil
+}
+
+func (r *runner) begin(ctx context.Context) error {
+	spec := r.scenario.Task
+	configured, ok := r.world.Task(spec.ID)
+	if spec.ID == "" {
+		spec.ID = configured.ID
+	}
+	if spec.Actor == "" {
+		spec.Actor = configured.Actor
+	}
+	if spec.Profile == "" {
+		if !ok {
+			return fmt.Errorf("task %q is not configured; name its profile with task.profile", spec.ID)
+		}
+		spec.Profile = configured.Profile
+	}
+	wrap, err := r.world.Faults(r.scenario.Faults)
+	if err != nil {
+		return err
+	}
+	r.setting = Setting{Profile: spec.Profile, MaxSteps: spec.MaxSteps, Wrap: wrap}
+	snapshot, err := r.world.Snapshot(ctx, r.setting)
+	if err != nil {
+		return err
+	}
+	if r.store, err = r.world.Store(ctx); err != nil {
+		return err
+	}
+	r.serve(snapshot)
+	r.task, r.principal = spec.ID, dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: spec.Actor}
+	if err := r.createTask(ctx, spec.ID); err != nil {
+		return errors.Join(err, r.store.Close())
+	}
+	return nil
+}
+
+func (r *runner) serve(snapshot *dispatch.Snapshot) {
+	r.dispatcher = dispatch.New(r.store, r.store.Key(), func() time.Time { return r.now }, snapshot)
+}
+
+func (r *runner) createTask(ctx context.Context, id string) error {
+	return r.dispatcher.CreateTask(ctx, dispatch.Task{TaskKey: dispatch.TaskKey{Tenant: r.principal.Tenant, ID: id},
+		Profile: r.setting.Profile, Actor: r.principal.Actor}, operator)
+}
+
+func (r *runner) key() dispatch.TaskKey {
+	return dispatch.TaskKey{Tenant: r.principal.Tenant, ID: r.task}
+}
+
+var origin = dispatch.Origin{Door: "scenario"}
+
+func (r *runner) step(ctx context.Context, name string, s Step) (ijson.Raw, error) {
+	switch name {
+	case "propose":
+		result, err := r.dispatcher.Dispatch(ctx, r.principal, r.task, origin, s.Propose)
+		return answer(result, err)
+	case "retry":
+		return r.retry(ctx, s.Retry)
+	case "review":
+		return r.review(ctx, s.Review)
+	case "reopen":
+		return r.reopen(ctx, s.Reopen)
+	case "configure":
+		return r.configure(ctx, s.Configure)
+	case "policy":
+		return r.policy(ctx, s.Policy)
+	case "cancel":
+		if err := r.dispatcher.Cancel(ctx, r.key(), operator); err != nil {
+			return nil, err
+		}
+		return ijson.Marshal(map[string]bool{"cancelled": true})
+	default: // restart: all that a process holds is made anew over the same state
+		snapshot, err := r.world.Snapshot(ctx, r.setting)
+		if err != nil {
+			return nil, err
+		}
+		r.serve(snapshot)
+		return ijson.Marshal(map[string]bool{"restarted": true})
+	}
+}
+
+// answer is a step's result: what was returned, or the error that a person would have seen.
+func answer(result any, err error) (ijson.Raw, error) {
+	if err == nil {
+		return ijson.Marshal(result)
+	}
+	if dispatch.KindOf(err) == dispatch.Broken {
+		return nil, err
+	}
+	return ijson.Marshal(map[string]string{"error": err.Error()})
+}
+
+func (r *runner) retry(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
+	step := retryStep{Limit: ijson.Raw("2")}
+	if err := ijson.Unmarshal(raw, &step); err != nil {
+		return nil, err
+	}
+	limit, ok := whole(step.Limit)
+	if !ok {
+		return answer(nil, dispatch.ErrRetryLimit)
+	}
+	result, err := r.dispatcher.DispatchRetry(ctx, r.principal, r.task, origin, step.Proposal, limit)
+	return answer(result, err)
+}
+
+func (r *runner) review(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
+	step := reviewStep{Reviewer: reviewer}
+	if err := ijson.Unmarshal(raw, &step); err != nil {
+		return nil, err
+	}
+	return reviewed(func() error {
+		word, ok := ijson.String(step.Decision)
+		if !ok {
+			return dispatch.ErrReviewDecision
+		}
+		review := dispatch.Review{Reviewer: step.Reviewer, Decision: word, Reason: step.Reason}
+		if step.Lifetime != nil {
+			n, ok := whole(step.Lifetime)
+			if !ok {
+				return dispatch.ErrReviewLifetime
+			}
+			review.Lifetime = &n
+		}
+		_, err := r.dispatcher.ReviewCall(ctx, r.principal, r.task, step.Proposal, review)
+		return err
+	}())
+}
+
+func (r *runner) reopen(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
+	step := reviewStep{Reviewer: reviewer}
+	if err := ijson.Unmarshal(raw, &step); err != nil {
+		return nil, err
+	}
+	if step.Decision != nil || step.Lifetime != nil {
+		return nil, errors.New("reopen takes a proposal, a reviewer and a reason")
+	}
+	_, err := r.dispatcher.ReopenCall(ctx, r.principal, r.task, step.Proposal, step.Reviewer, step.Reason)
+	return reviewed(err)
+}
+
+func reviewed(err error) (ijson.Raw, error) {
+	if err != nil && dispatch.KindOf(err) == dispatch.Broken {
+		return nil, err
+	}
+	result := map[string]any{"reviewed": err == nil}
+	if err != nil {
+		result["error"] = err.Error()
+	}
+	return ijson.Marshal(result)
+}
+
+func (r *runner) configure(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
+	var step configureStep
+	if err := ijson.Unmarshal(raw, &step); err != nil {
+		return nil, err
+	}
+	if step.Mode != nil {
+		return nil, errors.New("mode is not supported: this version has no dry run")
+	}
+	if step.Now != "" {
+		now, err := parseTime(step.Now)
+		if err != nil {
+			return nil, err
+		}
+		r.now = now
+	}
+	if step.Tools != nil {
+		r.setting.Tools = step.Tools
+	}
+	if step.Readable != nil {
+		r.setting.Readable = step.Readable
+	}
+	if step.Scopes != nil {
+		r.setting.Scopes = step.Scopes
+	}
+	snapshot, err := r.world.Snapshot(ctx, r.setting)
+	if err != nil {
+		return nil, err
+	}
+	r.dispatcher.Use(snapshot)
+	if step.Actor != "" {
+		if err := r.dispatcher.AssignTask(ctx, r.key(), step.Actor, operator); err != nil {
+			return nil, err
+		}
+		r.principal.Actor = step.Actor
+	}
+	if step.Task != "" {
+		if err := r.createTask(ctx, step.Task); err != nil {
+			return nil, err
+		}
+		r.task = step.Task
+	}
+	return ijson.Marshal(map[string]string{"policy_version": snapshot.Version})
+}
+
+func (r *runner) policy(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
+	var path string
+	if err := ijson.Unmarshal(raw, &path); err != nil || path == "" {
+		return nil, errors.New("policy takes the path of a folder, relative to the scenario's file")
+	}
+	setting := r.setting
+	setting.Policy = []string{r.scenario.resolve(path)}
+	snapshot, err := r.world.Snapshot(ctx, setting)
+	if err != nil {
+		return nil, err
+	}
+	r.setting = setting
+	r.dispatcher.Use(snapshot)
+	return ijson.Marshal(map[string]string{"policy_version": snapshot.Version})
+}
+
+// whole reads a JSON number that is an integer of a sensible size, and nothing else.
+func whole(raw ijson.Raw) (int, bool) {
+	var n int
+	if raw.Kind() != '0' || ijson.Unmarshal(raw, &n) != nil {
+		return 0, false
+	}
+	return n, true
+}

@@ -1,0 +1,199 @@
+// Package scenario runs end-to-end tests of a governed task that are written without Go: a task, what is
+// proposed, reviewed and changed, and what must come of it.
+package scenario
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/strictyaml"
+)
+
+// Scenario is one test, run on a fresh state.
+type Scenario struct {
+	// Name says what the scenario shows.
+	Name string `json:"name"`
+	// Category groups scenarios, so that a failure in one cannot hide behind another's success.
+	Category string   `json:"category"`
+	Task     TaskSpec `json:"task"`
+	Faults   Faults   `json:"faults"`
+	Steps    []Step   `json:"steps"`
+	Expect   *Expect  `json:"expect"`
+
+	dir string // of its file: paths of policies are relative to it
+}
+
+// TaskSpec is the task under test. What it leaves out is that of the configured task of the same id.
+type TaskSpec struct {
+	ID       string `json:"id"`
+	Actor    string `json:"actor"`
+	Profile  string `json:"profile"`
+	MaxSteps *int   `json:"max_steps"`
+}
+
+// Faults make tools fail on purpose.
+type Faults struct {
+	ReadFailures   int         `json:"read_failures"`
+	LoseDraftReply bool        `json:"lose_draft_reply"`
+	Tools          []ToolFault `json:"tools"`
+}
+
+// ToolFault makes the next calls of a tool fail: timeout, panic or lost_reply. Times defaults to 1.
+type ToolFault struct {
+	Tool  string `json:"tool"`
+	Fail  string `json:"fail"`
+	Times *int   `json:"times"`
+}
+
+// Step is one event: exactly one member beside expect.
+type Step struct {
+	Propose   ijson.Raw `json:"propose"`
+	Retry     ijson.Raw `json:"retry"`
+	Review    ijson.Raw `json:"review"`
+	Reopen    ijson.Raw `json:"reopen"`
+	Configure ijson.Raw `json:"configure"`
+	Policy    ijson.Raw `json:"policy"`
+	Cancel    ijson.Raw `json:"cancel"`
+	Restart   ijson.Raw `json:"restart"`
+	// Resolve and Finish are refused by name.
+	Resolve ijson.Raw `json:"resolve"`
+	Finish  ijson.Raw `json:"finish"`
+	// Expect is compared with the step's result: objects match as subsets, lists and scalars exactly.
+	Expect ijson.Raw `json:"expect"`
+}
+
+// Expect names what the end state must be. Each member that is given is compared whole and in order.
+type Expect struct {
+	Statuses  ijson.Raw `json:"statuses"`
+	Actions   ijson.Raw `json:"actions"`
+	Drafts    ijson.Raw `json:"drafts"`
+	Approvals ijson.Raw `json:"approvals"`
+}
+
+type retryStep struct {
+	Proposal ijson.Raw `json:"proposal"`
+	Limit    ijson.Raw `json:"limit"`
+}
+
+type reviewStep struct {
+	Proposal ijson.Raw `json:"proposal"`
+	Decision ijson.Raw `json:"decision"`
+	Lifetime ijson.Raw `json:"lifetime"`
+	Reviewer string    `json:"reviewer"`
+	Reason   string    `json:"reason"`
+}
+
+type configureStep struct {
+	Tools    *[]string `json:"tools"`
+	Readable *[]string `json:"readable"`
+	Scopes   *[]string `json:"scopes"`
+	Actor    string    `json:"actor"`
+	Task     string    `json:"task"`
+	Now      string    `json:"now"`
+	// Mode is refused by name.
+	Mode ijson.Raw `json:"mode"`
+}
+
+// Load reads the scenarios of a file: YAML with one or more documents, JSON, or JSON Lines with one a line.
+func Load(file string) ([]Scenario, error) {
+	b, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	list, err := Parse(file, b)
+	for i := range list {
+		list[i].dir = filepath.Dir(file)
+	}
+	return list, err
+}
+
+// Parse is Load for bytes; the ending of the file's name tells the form.
+func Parse(file string, b []byte) ([]Scenario, error) {
+	var list []Scenario
+	add := func(line int, decode func(any) error) error {
+		var s Scenario
+		if err := decode(&s); err != nil {
+			return err
+		}
+		if err := s.check(); err != nil {
+			return fmt.Errorf("%s:%d: %w", file, line, err)
+		}
+		list = append(list, s)
+		return nil
+	}
+	if strings.HasSuffix(file, ".jsonl") {
+		for i, line := range bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n")) {
+			if err := add(i+1, func(v any) error { return strictyaml.UnmarshalJSON(file, i+1, line, v) }); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	documents, err := strictyaml.Documents(file, b)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range documents {
+		if err := add(d.Line, d.Decode); err != nil {
+			return nil, err
+		}
+	}
+	return list, nil
+}
+
+func (s Scenario) check() error {
+	if s.Name == "" {
+		return errors.New("the scenario has no name; say what it shows")
+	}
+	if len(s.Steps) == 0 {
+		return fmt.Errorf("scenario %q has no steps", s.Name)
+	}
+	for i, step := range s.Steps {
+		if _, err := step.event(); err != nil {
+			return fmt.Errorf("scenario %q, step %d: %w", s.Name, i+1, err)
+		}
+	}
+	return nil
+}
+
+// events in the order in which an error lists them; those without a runner come with later versions.
+var events = []string{"propose", "retry", "review", "reopen", "configure", "policy", "cancel", "restart"}
+
+// event is the name of the step's one member.
+func (s Step) event() (string, error) {
+	var names []string
+	for name, raw := range map[string]ijson.Raw{
+		"propose": s.Propose, "retry": s.Retry, "review": s.Review, "reopen": s.Reopen, "configure": s.Configure, "policy": s.Policy,
+		"cancel": s.Cancel, "restart": s.Restart, "resolve": s.Resolve, "finish": s.Finish,
+	} {
+		if raw != nil {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	switch {
+	case len(names) == 0:
+		return "", fmt.Errorf("the step does nothing; give one of %s", strings.Join(events, ", "))
+	case len(names) > 1:
+		return "", fmt.Errorf("the step has %s; give one of them, and the other in a step of its own", strings.Join(names, " and "))
+	case !slices.Contains(events, names[0]):
+		return "", fmt.Errorf("%s is not supported: this version has no outside tools and no bounded loop", names[0])
+	}
+	return names[0], nil
+}
+
+// parseTime reads the moment of a configure step.
+func parseTime(s string) (time.Time, error) {
+	t, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		return t, fmt.Errorf("now is %q; give RFC 3339, such as 2026-01-01T00:00:00Z", s)
+	}
+	return t.UTC(), nil
+}
