@@ -41,24 +41,32 @@ type system struct {
 
 // load reads and checks configuration, policy and tools. It touches no state.
 func (a *app) load(cmd *cobra.Command) (governed, error) {
-	var g governed
-	var err error
-	if g.config, err = a.readConfig(cmd); err != nil {
+	c, err := a.readConfig(cmd)
+	if err != nil {
+		return governed{}, misuse(err)
+	}
+	g, err := assemble(cmd.Context(), c)
+	if err != nil {
 		return g, misuse(err)
 	}
-	if g.source, err = policySource(g.config.Policy); err != nil {
-		return g, misuse(err)
+	return g, nil
+}
+
+// assemble joins a configuration with the policy and the tools that it is about.
+func assemble(ctx context.Context, c config.Config) (governed, error) {
+	g := governed{config: c}
+	var err error
+	if g.source, err = policySource(c.Policy); err != nil {
+		return g, err
 	}
 	if g.tools, err = labTools(); err != nil {
 		return g, err
 	}
-	if err = g.config.CheckNames(g.toolNames()); err != nil {
-		return g, misuse(err)
+	if err = c.CheckNames(g.toolNames()); err != nil {
+		return g, err
 	}
-	if g.policy, g.snapshot, err = newSnapshot(cmd.Context(), g.config, g.source, g.tools); err != nil {
-		return g, misuse(err)
-	}
-	return g, nil
+	g.policy, g.snapshot, err = newSnapshot(ctx, c, g.source, g.tools)
+	return g, err
 }
 
 func (g *governed) toolNames() []string { return slices.Sorted(maps.Keys(g.tools)) }

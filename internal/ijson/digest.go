@@ -1,0 +1,32 @@
+package ijson
+
+import (
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
+)
+
+// Digest is the lower-case hex SHA-256 of a canonical form under a tag, which says what the bytes are and in which
+// version of their form. Different pairs of tag and bytes are hashed as different texts.
+func Digest(tag string, canonical Raw) string {
+	return sum(sha256.New(), tag, canonical)
+}
+
+// HMAC is the lower-case hex HMAC-SHA-256 (RFC 2104) of data under a key and a tag, framed as Digest does it. It is
+// an equality key that does not let who sees it test guesses.
+func HMAC(key []byte, tag string, data []byte) string {
+	return sum(hmac.New(sha256.New, key), tag, data)
+}
+
+// sum hashes tag and data, each behind its length as eight bytes, so that no two pairs run together.
+func sum(h hash.Hash, tag string, data []byte) string {
+	var length [8]byte
+	for _, part := range [][]byte{[]byte(tag), data} {
+		binary.BigEndian.PutUint64(length[:], uint64(len(part)))
+		h.Write(length[:])
+		h.Write(part)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}

@@ -1,0 +1,153 @@
+package tools
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+// Faults makes tools fail on purpose, for scenarios and tests. Only code can ask for it: no configuration leads here.
+//
+// The counters count down as faults happen. Set them first; then leave them to the tools, which may run concurrently.
+type Faults struct {
+	// ReadFailures is how many reads of documents that exist time out before anything is read.
+	ReadFailures int
+	// LoseDraftReply loses the reply to the next draft that is created.
+	LoseDraftReply bool
+	// Tools are faults of named tools; of several for one tool, the earlier happen first.
+	Tools []ToolFault
+
+	mu sync.Mutex
+}
+
+// ToolFault makes the next calls of one tool fail.
+type ToolFault struct {
+	Tool  string
+	Fail  Failure
+	Times int
+}
+
+// Failure is a way to fail.
+type Failure string
+
+// The ways to fail. Unavailable and BadResult need a tool outside this process.
+const (
+	Timeout     Failure = "timeout"     // the operation is not begun
+	Panic       Failure = "panic"       // the tool panics before its operation
+	LostReply   Failure = "lost_reply"  // the operation takes place, and its caller cannot know
+	Unavailable Failure = "unavailable" // the tool cannot be reached
+	BadResult   Failure = "bad_result"  // the tool's answer is not what it promised
+)
+
+// faultable finds the tool of this package that can be made to fail, inside its guard.
+func faultable(t dispatch.Tool) (local, bool) {
+	g, ok := t.(guarded)
+	if !ok {
+		return local{}, false
+	}
+	l, ok := g.Tool.(local)
+	return l, ok
+}
+
+// WithFaults gives the same tools, failing as f says. Tools made from the same f share its counters. The faults are
+// inside the guard, and after what is known before anything is tried.
+func WithFaults(tools map[string]dispatch.Tool, f *Faults) map[string]dispatch.Tool {
+	failing := maps.Clone(tools)
+	for name, t := range tools {
+		if t, ok := faultable(t); ok {
+			t.faults = f
+			failing[name] = Guarded(t)
+		}
+	}
+	return failing
+}
+
+// Check refuses faults that could never happen to these tools.
+func (f *Faults) Check(tools map[string]dispatch.Tool) error {
+	if f.ReadFailures < 0 {
+		return fmt.Errorf("faults: read_failures is %d; it must not be negative", f.ReadFailures)
+	}
+	if _, ok := tools[ReadDocument]; !ok && f.ReadFailures > 0 {
+		return fmt.Errorf("faults: read_failures needs the tool %s", ReadDocument)
+	}
+	if _, ok := tools[RecordDraft]; !ok && f.LoseDraftReply {
+		return fmt.Errorf("faults: lose_draft_reply needs the tool %s", RecordDraft)
+	}
+	for _, fault := range f.Tools {
+		if err := fault.check(tools); err != nil {
+			return fmt.Errorf("faults: %w", err)
+		}
+	}
+	return nil
+}
+
+func (f ToolFault) check(tools map[string]dispatch.Tool) error {
+	t, ok := tools[f.Tool]
+	if !ok {
+		return fmt.Errorf("there is no tool %q; the tools are %s", f.Tool, strings.Join(slices.Sorted(maps.Keys(tools)), ", "))
+	}
+	if _, ok := faultable(t); !ok {
+		return fmt.Errorf("the tool %s cannot be made to fail", f.Tool)
+	}
+	switch f.Fail {
+	case Timeout, Panic, LostReply:
+	case Unavailable, BadResult:
+		return fmt.Errorf("%s: the fault %s comes with outside tools; this tool runs in this process", f.Tool, f.Fail)
+	default:
+		return fmt.Errorf("%s: there is no fault %q; the faults are %s, %s, %s, %s and %s",
+			f.Tool, f.Fail, Timeout, Unavailable, BadResult, Panic, LostReply)
+	}
+	if f.Times < 1 {
+		return fmt.Errorf("%s: times is %d; it must be at least 1", f.Tool, f.Times)
+	}
+	return nil
+}
+
+// around gives run as it is, or as the next fault of the tool makes it. A nil f has no faults.
+func (f *Faults) around(tool string, run operation) operation {
+	switch f.next(tool) {
+	case Timeout:
+		return func() dispatch.Outcome {
+			return dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true}
+		}
+	case Panic:
+		return func() dispatch.Outcome { panic("a fault that was asked for") }
+	case LostReply:
+		return func() dispatch.Outcome {
+			outcome := run()
+			if outcome.Ran {
+				outcome.Status, outcome.Retryable = dispatch.StatusOutcomeUnknown, true
+			}
+			return outcome
+		}
+	}
+	return run
+}
+
+// next takes the tool's next fault, or gives "" if it has none left.
+func (f *Faults) next(tool string) Failure {
+	if f == nil {
+		return ""
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if tool == ReadDocument && f.ReadFailures > 0 {
+		f.ReadFailures--
+		return Timeout
+	}
+	if tool == RecordDraft && f.LoseDraftReply {
+		f.LoseDraftReply = false
+		return LostReply
+	}
+	for i := range f.Tools {
+		if fault := &f.Tools[i]; fault.Tool == tool && fault.Times > 0 {
+			fault.Times--
+			return fault.Fail
+		}
+	}
+	return ""
+}
