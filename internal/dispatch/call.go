@@ -41,12 +41,12 @@ var callIDForm = regexp.MustCompile(`^[A-Za-z0-9-]{1,40}$`)
 func decode(b []byte, length int64, lim ijson.Limits) Call {
 	c := Call{Length: max(length, int64(len(b)))}
 	if c.Length > int64(lim.Bytes) {
-		c.Malformed = fmt.Sprintf("is %d bytes long; the limit is %d", c.Length, lim.Bytes)
+		c.Malformed = fmt.Sprintf("it is %d bytes long; the limit is %d", c.Length, lim.Bytes)
 		return c
 	}
 	canonical, err := ijson.Canonical(b, lim)
 	if err != nil {
-		c.Malformed = "is not I-JSON: " + err.Error()
+		c.Malformed = "it is not I-JSON: " + err.Error()
 		return c
 	}
 	if err := c.envelope(canonical); err != nil {
@@ -61,7 +61,7 @@ func decode(b []byte, length int64, lim ijson.Limits) Call {
 func (c *Call) envelope(canonical ijson.Raw) error {
 	members, ok := ijson.Members(canonical)
 	if !ok {
-		return errors.New("is not an object")
+		return errors.New("it is not an object")
 	}
 	var foreign, missing []string
 	seen := map[string]ijson.Raw{}
@@ -84,20 +84,20 @@ func (c *Call) envelope(canonical ijson.Raw) error {
 	}
 	switch {
 	case len(foreign) > 0:
-		return fmt.Errorf("has %d member(s) beside call_id, tool and arguments", len(foreign))
+		return fmt.Errorf("it has %d member(s) beside call_id, tool and arguments", len(foreign))
 	case len(missing) > 0:
-		return fmt.Errorf("has no %s", missing[0])
+		return fmt.Errorf("it has no %s", missing[0])
 	case !isString:
-		return errors.New("has a call_id that is not a string")
+		return errors.New("it has a call_id that is not a string")
 	case !callIDForm.MatchString(id):
-		return fmt.Errorf("has a call_id that is not 1 to %d letters, digits or hyphens", maxCallID)
+		return fmt.Errorf("it has a call_id that is not 1 to %d letters, digits or hyphens", maxCallID)
 	}
 	if c.Tool, ok = ijson.String(seen["tool"]); !ok {
-		return errors.New("has a tool that is not a string")
+		return errors.New("it has a tool that is not a string")
 	}
 	c.Arguments = seen["arguments"]
 	if c.Arguments.Kind() != '{' {
-		return errors.New("has arguments that are not an object")
+		return errors.New("it has arguments that are not an object")
 	}
 	return nil
 }

@@ -22,7 +22,7 @@ func (d *Dispatcher) exactly(p Principal, task string, proposal []byte) (TaskKey
 	key := TaskKey{Tenant: p.Tenant, ID: task}
 	call := decode(proposal, 0, d.snapshot.Load().Limits)
 	if call.Malformed != "" {
-		return key, Lookup{}, &Error{Misuse, "invalid_proposal", "the proposal " + call.Malformed}
+		return key, Lookup{}, &Error{Misuse, "invalid_proposal", "this is not a proposal: " + call.Malformed}
 	}
 	err := call.sign(d.key, key, p.Actor)
 	return key, Lookup{Signature: call.Signature, Mode: Enforce}, err

@@ -1,0 +1,214 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// answers is a policy that gives one answer, whatever it is asked.
+type answers struct {
+	raw string
+	err error
+}
+
+func (a answers) Decide(context.Context, ijson.Raw) (ijson.Raw, error) {
+	return ijson.Raw(a.raw), a.err
+}
+
+// writeFacts are those of a write that a person has approved, for a call that has not run.
+func writeFacts() Facts {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	f := Facts{
+		Now: at, Mode: Enforce, Door: "test", Attempt: 1, Step: 3, Definition: "d",
+		Call:    decode([]byte(`{"call_id":"c1","tool":"record_draft","arguments":{"draft_id":"n"}}`), 0, ijson.DefaultLimits),
+		Profile: &Profile{MaxSteps: 20, MaxPending: 5},
+		Tool:    &Definition{Name: "record_draft", Effect: Write, Approval: Always},
+	}
+	f.Call.Signature, f.Call.Target, f.Call.Key = "s", "n", "k"
+	f.Task = Task{TaskKey: TaskKey{"default", "labels-1"}, Actor: "learner", Profile: "warehouse", Steps: 2, Revision: 7, Updated: at}
+	f.State.Approval = &Approval{ID: "ap-1", Task: f.Task.TaskKey, Signature: "s", Definition: "d", Mode: Enforce, State: Approved,
+		Votes: []Vote{{Reviewer: "maya", Decision: "approved", Lifetime: 3, Time: at}}, ExpiresAtStep: 5, ExpiresAt: at.Add(time.Hour)}
+	return f
+}
+
+// with gives the write's facts with changes, as the policy sees them.
+func with(t *testing.T, changes ...func(*Facts)) ijson.Raw {
+	t.Helper()
+	f := writeFacts()
+	for _, c := range changes {
+		c(&f)
+	}
+	raw, err := ijson.Marshal(f.Input())
+	require.NoError(t, err)
+	return raw
+}
+
+const (
+	version  = "v@sha256:0"
+	allowed  = `{"effect":"allow","status":"ok","reasons":[],"policy_version":"v@sha256:0","approval":{"approvers":1}}`
+	asking   = `{"effect":"require_approval","status":"approval_required","reasons":[],"policy_version":"v@sha256:0","approval":{}}`
+	replayed = `{"effect":"replay","status":"replayed","reasons":[],"policy_version":"v@sha256:0"}`
+	denied   = `{"effect":"deny","status":"outside_window","reasons":[{"code":"outside_window","message":"not now"}],"policy_version":"v@sha256:0"}`
+)
+
+// B008, B009, B015 and their kind: anything but one well-formed decision denies, and is told apart.
+func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
+	change := func(from, to string) string { return strings.Replace(allowed, from, to, 1) }
+	for name, raw := range map[string]string{
+		"a string":                     `"deny"`,
+		"a number":                     `1`,
+		"true":                         `true`,
+		"null":                         `null`,
+		"an empty object":              `{}`,
+		"a list of two":                `[` + allowed + `,` + denied + `]`,
+		"a list of one":                `[` + allowed + `]`,
+		"another case of the effect":   change(`"allow"`, `"Allow"`),
+		"a space in the effect":        change(`"allow"`, `"allow "`),
+		"an unknown effect":            change(`"allow"`, `"permit"`),
+		"an effect of a later kind":    change(`"allow","status":"ok"`, `"simulate","status":"dry_run"`),
+		"resume":                       change(`"allow","status":"ok"`, `"resume","status":"outcome_unknown"`),
+		"a Boolean as effect":          change(`"allow"`, `true`),
+		"a Boolean beside":             `{"allow":"true"}`,
+		"one member more":              change(`"status"`, `"effect_extra":1,"status"`),
+		"another case of a name":       change(`"effect"`, `"Effect"`),
+		"no effect":                    change(`"effect":"allow",`, ``),
+		"no status":                    change(`"status":"ok",`, ``),
+		"no reasons":                   change(`"reasons":[],`, ``),
+		"no version":                   change(`"policy_version":"v@sha256:0",`, ``),
+		"another version":              change(`v@`, `w@`),
+		"null reasons":                 change(`[]`, `null`),
+		"a reason that is text":        change(`[]`, `["why"]`),
+		"a reason with a member more":  change(`[]`, `[{"code":"a","message":"b","remedy":"c"}]`),
+		"null approval":                change(`{"approvers":1}`, `null`),
+		"terms of a later kind":        change(`{"approvers":1}`, `{"roles":["lead"]}`),
+		"approvers below zero":         change(`{"approvers":1}`, `{"approvers":-1}`),
+		"too many approvers":           change(`{"approvers":1}`, `{"approvers":11}`),
+		"half an approver":             change(`{"approvers":1}`, `{"approvers":1.5}`),
+		"a lifetime above the limit":   change(`{"approvers":1}`, `{"lifetime":11}`),
+		"B046: a ttl of zero":          change(`{"approvers":1}`, `{"ttl":"0s"}`),
+		"B046: a ttl below zero":       change(`{"approvers":1}`, `{"ttl":"-1h"}`),
+		"B046: a ttl without unit":     change(`{"approvers":1}`, `{"ttl":"60"}`),
+		"B046: a ttl as a number":      change(`{"approvers":1}`, `{"ttl":60}`),
+		"B046: a ttl of 100 years":     change(`{"approvers":1}`, `{"ttl":"876000h"}`),
+		"a status with another effect": change(`"status":"ok"`, `"status":"tool_denied"`),
+		"ok that denies":               change(`"effect":"allow"`, `"effect":"deny"`),
+		"an allow of one's own":        change(`"status":"ok"`, `"status":"fine"`),
+		"a status of execution":        strings.Replace(denied, `"status":"outside_window"`, `"status":"timeout"`, 1),
+		"a policy error":               strings.Replace(denied, `"status":"outside_window"`, `"status":"policy_error"`, 1),
+		"a status in capitals":         strings.Replace(denied, `"status":"outside_window"`, `"status":"OUTSIDE"`, 1),
+		"an empty status":              strings.Replace(denied, `"status":"outside_window"`, `"status":""`, 1),
+		"terms missing":                strings.Replace(asking, `,"approval":{}`, ``, 1),
+		"no JSON":                      `{"effect":`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			d, err := Judge(t.Context(), answers{raw: raw}, version, with(t))
+			require.NoError(t, err)
+			assert.Equal(t, Deny, d.Effect)
+			assert.Equal(t, StatusPolicyError, d.Status)
+			assert.Equal(t, "policy_malformed", d.Reasons[0].Code)
+			assert.Equal(t, version, d.PolicyVersion)
+			assert.NotEmpty(t, d.Detail)
+		})
+	}
+	for name, raw := range map[string]string{"allow": allowed, "a denial of the site's own": denied} {
+		d, err := Judge(t.Context(), answers{raw: raw}, version, with(t))
+		require.NoError(t, err)
+		assert.NotEqual(t, StatusPolicyError, d.Status, "%s: %s", name, d.Detail)
+	}
+	for _, code := range []string{"policy_undefined", "policy_conflict", "policy_timeout", "policy_failed"} {
+		d, err := Judge(t.Context(), answers{err: &PolicyError{Code: code, Detail: "x"}}, version, with(t))
+		require.NoError(t, err)
+		assert.Equal(t, Deny, d.Effect)
+		assert.Equal(t, code, d.Reasons[0].Code)
+	}
+	d, err := Judge(t.Context(), answers{err: errors.New("boom")}, version, with(t))
+	require.NoError(t, err)
+	assert.Equal(t, "policy_failed", d.Reasons[0].Code)
+	assert.NotContains(t, d.Reasons[0].Message, "boom", "an agent gets no internals")
+}
+
+// The guards behind the rules: what a wrong policy cannot do.
+func TestWhatNoPolicyCanDo(t *testing.T) {
+	approval := func(edit func(*Approval)) func(*Facts) { return func(f *Facts) { edit(f.State.Approval) } }
+	committed := func(signature string) func(*Facts) {
+		return func(f *Facts) { f.Operation = &Operation{Signature: signature, Result: ijson.Raw(`1`)} }
+	}
+	byRule := func(f *Facts) { f.Tool.Approval = ByRule }
+	none := func(f *Facts) { f.State.Approval = nil }
+	for _, row := range []struct {
+		name    string
+		raw     string
+		changes []func(*Facts)
+		ok      bool
+	}{
+		{"allow under its approval", allowed, nil, true},
+		{"allow of a tool that needs none", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule}, true},
+		{"allow without terms, of a tool that always needs one", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none}, false},
+		{"allow with terms, without an approval", allowed, []func(*Facts){none, byRule}, false},
+		{"allow while it waits", allowed, []func(*Facts){approval(func(a *Approval) { a.State = Pending })}, false},
+		{"allow what was rejected", allowed, []func(*Facts){approval(func(a *Approval) { a.State = Rejected })}, false},
+		{"allow what was used", allowed, []func(*Facts){approval(func(a *Approval) { a.State = Consumed })}, false},
+		{"allow what was withdrawn", allowed, []func(*Facts){approval(func(a *Approval) { a.State = Withdrawn })}, false},
+		{"allow under another definition", allowed, []func(*Facts){approval(func(a *Approval) { a.Definition = "e" })}, false},
+		{"allow at the last step", allowed, []func(*Facts){approval(func(a *Approval) { a.ExpiresAtStep = 3 })}, true},
+		{"allow after the last step", allowed, []func(*Facts){approval(func(a *Approval) { a.ExpiresAtStep = 2 })}, false},
+		{"allow after its time", allowed, []func(*Facts){approval(func(a *Approval) { a.ExpiresAt = a.ExpiresAt.Add(-2 * time.Hour) })}, false},
+		{"allow with one vote of two", strings.Replace(allowed, `"approvers":1`, `"approvers":2`, 1), nil, false},
+		{"allow with two votes of one person", strings.Replace(allowed, `"approvers":1`, `"approvers":2`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes = append(a.Votes, a.Votes[0]) })}, false},
+		{"allow with a rejection among the votes", allowed, []func(*Facts){approval(func(a *Approval) { a.Votes = append(a.Votes, Vote{Reviewer: "sam", Decision: "rejected"}) })}, false},
+		{"allow under the actor's own vote", strings.Replace(allowed, `"approvers":1`, `"distinct_from_actor":true`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Reviewer = "learner" })}, false},
+		{"allow again", allowed, []func(*Facts){committed("s")}, false},
+		{"allow over what exists", allowed, []func(*Facts){func(f *Facts) { f.TargetExists = true }}, false},
+		{"allow when cancelled", allowed, []func(*Facts){func(f *Facts) { f.Task.Cancelled = true }}, false},
+		{"allow over the budget", allowed, []func(*Facts){func(f *Facts) { f.Profile.MaxSteps = 2 }}, false},
+		{"allow at the budget", allowed, []func(*Facts){func(f *Facts) { f.Profile.MaxSteps = 3 }}, true},
+		{"allow what is no proposal", allowed, []func(*Facts){func(f *Facts) { f.Call.Malformed = "is not" }}, false},
+		{"allow an unknown tool", allowed, []func(*Facts){func(f *Facts) { f.Tool = nil }}, false},
+		{"allow against the schema", allowed, []func(*Facts){func(f *Facts) { f.Call.Violations = []Violation{{"/a", "is required"}} }}, false},
+		{"allow in another mode", allowed, []func(*Facts){func(f *Facts) { f.Mode = "dry_run" }}, false},
+		{"replay", replayed, []func(*Facts){committed("s")}, true},
+		{"replay of nothing", replayed, nil, false},
+		{"replay of another call", replayed, []func(*Facts){committed("other")}, false},
+		{"replay when cancelled", replayed, []func(*Facts){committed("s"), func(f *Facts) { f.Task.Cancelled = true }}, false},
+		{"replay over the budget", replayed, []func(*Facts){committed("s"), func(f *Facts) { f.Profile.MaxSteps = 2 }}, false},
+		{"ask", asking, []func(*Facts){none}, true},
+		{"ask again while it waits", asking, []func(*Facts){approval(func(a *Approval) { a.State = Pending })}, true},
+		{"ask again for what was rejected", asking, []func(*Facts){approval(func(a *Approval) { a.State = Rejected })}, false},
+		{"ask again for what expired", asking, []func(*Facts){approval(func(a *Approval) { a.State = Expired })}, false},
+		{"ask when cancelled", asking, []func(*Facts){none, func(f *Facts) { f.Task.Cancelled = true }}, false},
+		{"ask for an unknown tool", asking, []func(*Facts){none, func(f *Facts) { f.Tool = nil }}, false},
+		{"ask for what has run", asking, []func(*Facts){none, committed("s")}, false},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			d, err := Judge(t.Context(), answers{raw: row.raw}, version, with(t, row.changes...))
+			require.NoError(t, err)
+			assert.Equal(t, row.ok, d.Status != StatusPolicyError, "%s %s", d.Status, d.Detail)
+		})
+	}
+}
+
+// A caller who gives up gets the context's error, and no decision to record.
+func TestJudgeGivenUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, err := Judge(ctx, answers{err: ctx.Err()}, version, with(t))
+	require.ErrorIs(t, err, context.Canceled)
+}
+
+func TestZeroDecisionDenies(t *testing.T) {
+	var d Decision
+	assert.NotEqual(t, Allow, d.Effect)
+	c, r, err := Next(writeFacts(), d, Outcome{Status: StatusOK, Ran: true, Value: ijson.Raw(`1`), Record: ijson.Raw(`1`)})
+	require.NoError(t, err)
+	assert.Nil(t, c.Record)
+	assert.Nil(t, c.Operation)
+	assert.Nil(t, r.Value)
+}
