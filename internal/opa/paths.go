@@ -1,0 +1,77 @@
+package opa
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ReadPaths reads a policy from folders of .rego files (with their .manifest and .json data) and from .json data
+// files. Without a data.readable of its own the policy gets that of base; everything else of base is left behind.
+func ReadPaths(paths []string, base Source) (Source, error) {
+	s := Source{label: strings.Join(paths, ", ")}
+	seen := map[string]bool{}
+	for _, path := range paths {
+		clean := filepath.Clean(path)
+		if seen[clean] {
+			return Source{}, fmt.Errorf("%s: the policy path is given twice; give it once", path)
+		}
+		seen[clean] = true
+		if err := s.addPath(clean); err != nil {
+			return Source{}, err
+		}
+	}
+	if len(s.modules) == 0 {
+		return Source{}, fmt.Errorf("%s: there is no .rego file in what was given; add the folder that holds the policy", s.label)
+	}
+	s.inheritReadable(base)
+	return s, nil
+}
+
+func (s *Source) addPath(path string) error {
+	info, err := os.Stat(path)
+	switch {
+	case err != nil:
+		return unreadable(path, err)
+	case info.IsDir():
+		before := len(s.modules)
+		if err := s.addFolder(os.DirFS(path), filepath.ToSlash(path)); err != nil {
+			return err
+		}
+		if len(s.modules) == before {
+			return noRego(path)
+		}
+		return nil
+	case filepath.Ext(path) == ".json":
+		content, err := os.ReadFile(path)
+		if err != nil {
+			return unreadable(path, err)
+		}
+		return s.data.add(path, content)
+	}
+	return fmt.Errorf("%s: a policy path is a folder of .rego files or a .json data file; give the folder %s instead", path, filepath.Dir(path))
+}
+
+// unreadable says what a person can do about a file that cannot be read.
+func unreadable(path string, err error) error {
+	var inner *fs.PathError
+	if errors.As(err, &inner) {
+		err = inner.Err // the path is said already
+	}
+	remedy := "check what it is"
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		remedy = "check the path, and the target if it is a symbolic link"
+	case errors.Is(err, fs.ErrPermission):
+		remedy = "let the user that runs govern read it"
+	case errors.Is(err, syscall.ELOOP):
+		remedy = "its symbolic links go round in a circle: point them at a real file"
+	case errors.Is(err, syscall.EISDIR):
+		remedy = "it must be a file"
+	}
+	return fmt.Errorf("%s: %w; %s", path, err, remedy)
+}

@@ -1,0 +1,109 @@
+package opa
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/open-policy-agent/opa/v1/ast"
+	"github.com/open-policy-agent/opa/v1/rego"
+	"github.com/open-policy-agent/opa/v1/storage"
+	"github.com/open-policy-agent/opa/v1/storage/inmem"
+	"github.com/open-policy-agent/opa/v1/util"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// DefaultTimeout bounds one decision.
+const DefaultTimeout = time.Second
+
+// Profile is what the policy needs of a profile.
+type Profile struct {
+	// Tools that tasks of this profile may use, by exact name.
+	Tools []string
+	// Readable names the sets of data.readable whose targets they may reach.
+	Readable []string
+}
+
+// Options are what a policy is made of.
+type Options struct {
+	Source Source
+	// Profiles by name become data.profiles.
+	Profiles map[string]Profile
+	// Config is the configuration's canonical form. It is part of the version and nothing else.
+	Config ijson.Raw
+	// Timeout bounds one decision; zero means DefaultTimeout.
+	Timeout time.Duration
+}
+
+// Policy is one immutable policy, compiled once. It is safe for concurrent use.
+type Policy struct {
+	version  string
+	outcomes []Outcome
+	compiler *ast.Compiler
+	query    rego.PreparedEvalQuery
+	timeout  time.Duration
+}
+
+var _ dispatch.Decider = (*Policy)(nil)
+
+// New compiles a policy. Whatever would make it answer nothing, or not the same twice, is an error here.
+func New(ctx context.Context, o Options) (*Policy, error) {
+	compiler, err := compile(o.Source)
+	if err != nil {
+		return nil, err
+	}
+	outcomes, err := readOutcomes(compiler)
+	if err != nil {
+		return nil, err
+	}
+	data, err := o.Source.data.withProfiles(o.Profiles)
+	if err != nil {
+		return nil, err
+	}
+	version, err := versionOf(o.Source, data, o.Config)
+	if err != nil {
+		return nil, fmt.Errorf("the policy's version: %w", err)
+	}
+	data["govern"] = map[string]any{"version": version}
+	store, err := newStore(data)
+	if err != nil {
+		return nil, err
+	}
+	query, err := rego.New(
+		rego.ParsedQuery(ast.MustParseBody(entrypoint)),
+		rego.Compiler(compiler),
+		rego.Store(store),
+		rego.StrictBuiltinErrors(true),
+		rego.GenerateJSON(func(term *ast.Term, _ *rego.EvalContext) (any, error) { return term.Value, nil }),
+	).PrepareForEval(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("the policy cannot be asked: %w", err)
+	}
+	timeout := o.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	return &Policy{version: version, outcomes: outcomes, compiler: compiler, query: query, timeout: timeout}, nil
+}
+
+// newStore holds data in the form in which Rego reads it without conversion.
+func newStore(data map[string]any) (storage.Store, error) {
+	raw, err := ijson.Marshal(data)
+	if err != nil {
+		return nil, fmt.Errorf("the policy's data: %w", err)
+	}
+	var root map[string]any
+	if err := util.NewJSONDecoder(bytes.NewReader(raw)).Decode(&root); err != nil {
+		return nil, fmt.Errorf("the policy's data: %w", err)
+	}
+	return inmem.NewFromObjectWithOpts(root, inmem.OptRoundTripOnWrite(false), inmem.OptReturnASTValuesOnRead(true)), nil
+}
+
+// Version is the bundle's revision and a digest of everything that decisions depend on beside their input.
+func (p *Policy) Version() string { return p.version }
+
+// Outcomes lists what the policy can answer, in the order of its files and lines.
+func (p *Policy) Outcomes() []Outcome { return p.outcomes }

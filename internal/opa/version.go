@@ -1,0 +1,40 @@
+package opa
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"slices"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// versionOf names everything that a decision depends on beside its input. It is the same on every machine, whatever
+// the bundle's folder is called there; tests do not count.
+func versionOf(s Source, data map[string]any, config ijson.Raw) (string, error) {
+	if len(config) == 0 {
+		config = ijson.Raw("null")
+	}
+	type module struct {
+		Name   string `json:"name"`
+		SHA256 string `json:"sha256"` // a Rego file need not be text that JSON can hold
+	}
+	modules := make([]module, 0, len(s.modules))
+	for _, f := range s.modules {
+		sum := sha256.Sum256([]byte(f.text))
+		modules = append(modules, module{f.name, hex.EncodeToString(sum[:])})
+	}
+	slices.SortFunc(modules, func(a, b module) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.SHA256, b.SHA256))
+	})
+	// The profiles are part of data.
+	all, err := ijson.Marshal(struct {
+		Modules []module       `json:"modules"`
+		Data    map[string]any `json:"data"`
+		Config  ijson.Raw      `json:"config"`
+	}{modules, data, config})
+	if err != nil {
+		return "", err
+	}
+	return s.Revision() + "@sha256:" + ijson.Digest("govern policy v1", all), nil
+}

@@ -1,0 +1,213 @@
+package sqlite
+
+import (
+	"context"
+	"fmt"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Apply makes a commit durable, all of it or none.
+//
+// When it returns nil, the commit is synced to disk and MUST survive a crash of the process and of the machine. When
+// it returns dispatch.ErrMoved, dispatch.ErrTaskExists or dispatch.ErrUnavailable, nothing of the commit was kept or
+// will be. After any other error the caller MUST NOT assume either: it reads the state again.
+//
+// A ctx that ends before the writer has taken up the commit calls it back. Later it changes nothing: Apply MUST NOT
+// say no to what became durable, so it waits for the outcome.
+func (s *Store) Apply(ctx context.Context, commit dispatch.Commit) error {
+	r, err := encode(commit)
+	if err != nil {
+		return err
+	}
+	return s.writer.write(ctx, r)
+}
+
+// rows is a commit in the form in which the tables have it.
+type rows struct {
+	dispatch.Commit
+	approvals []approvalRow
+}
+
+type approvalRow struct {
+	dispatch.ApprovalChange
+	terms, votes ijson.Raw
+}
+
+// encode also refuses a commit that is not about one task and its next revision: a fault of the program, not of the
+// moment.
+func encode(c dispatch.Commit) (rows, error) {
+	if c.Task.Revision != c.Revision+1 {
+		return rows{}, fmt.Errorf("a commit on revision %d cannot make revision %d", c.Revision, c.Task.Revision)
+	}
+	r := rows{Commit: c, approvals: make([]approvalRow, len(c.Approvals))}
+	keys := make([]dispatch.TaskKey, 0, len(c.Approvals)+len(c.Entries)+2)
+	for i, a := range c.Approvals {
+		terms, err := ijson.Marshal(a.Terms)
+		if err != nil {
+			return rows{}, fmt.Errorf("the terms of approval %s: %w", a.ID, err)
+		}
+		votes, err := ijson.Marshal(a.Votes)
+		if err != nil {
+			return rows{}, fmt.Errorf("the votes on approval %s: %w", a.ID, err)
+		}
+		r.approvals[i] = approvalRow{a, terms, votes}
+		keys = append(keys, a.Task)
+	}
+	if c.Operation != nil {
+		keys = append(keys, c.Operation.Task)
+	}
+	if c.Record != nil {
+		keys = append(keys, c.Record.Task)
+	}
+	for _, e := range c.Entries {
+		keys = append(keys, e.Task)
+	}
+	for _, key := range keys {
+		if key != c.Task.TaskKey {
+			return rows{}, fmt.Errorf("a commit of task %q holds a row of task %q", c.Task.TaskKey, key)
+		}
+	}
+	return r, nil
+}
+
+// insert writes the rows. The task's row goes first: its revision is the guard of all others.
+func (r rows) insert(conn *sqlite.Conn) error {
+	if err := r.insertTask(conn); err != nil {
+		return err
+	}
+	for _, a := range r.approvals {
+		if err := a.insert(conn); err != nil {
+			return err
+		}
+	}
+	if o := r.Operation; o != nil {
+		if err := guarded(conn, sqlOperationCreate, func(stmt *sqlite.Stmt) { bindOperation(stmt, o) }); err != nil {
+			return err
+		}
+	}
+	if v := r.Record; v != nil {
+		if err := guarded(conn, sqlRecordCreate, func(stmt *sqlite.Stmt) { bindRecord(stmt, v) }); err != nil {
+			return err
+		}
+	}
+	for _, e := range r.Entries {
+		if err := guarded(conn, sqlEntryCreate, func(stmt *sqlite.Stmt) { bindEntry(stmt, e) }); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r rows) insertTask(conn *sqlite.Conn) error {
+	if r.Revision == 0 {
+		err := each(conn, sqlTaskCreate, func(stmt *sqlite.Stmt) { bindTask(stmt, r.Task) }, nil)
+		if isTaken(err) {
+			return dispatch.ErrTaskExists
+		}
+		return err
+	}
+	return guarded(conn, sqlTaskChange, func(stmt *sqlite.Stmt) {
+		bindTask(stmt, r.Task)
+		stmt.SetInt64(":from", r.Revision)
+	})
+}
+
+func (a approvalRow) insert(conn *sqlite.Conn) error {
+	if a.From == "" {
+		return guarded(conn, sqlApprovalCreate, a.bind)
+	}
+	return guarded(conn, sqlApprovalChange, func(stmt *sqlite.Stmt) {
+		a.bind(stmt)
+		stmt.SetText(":from", string(a.From))
+	})
+}
+
+// guarded runs a statement that must write exactly one row. That it wrote none, or that its place is taken, means that
+// another commit came first.
+func guarded(conn *sqlite.Conn, sql string, bind func(*sqlite.Stmt)) error {
+	if err := each(conn, sql, bind, nil); err != nil {
+		if isTaken(err) {
+			return dispatch.ErrMoved
+		}
+		return err
+	}
+	if conn.Changes() != 1 {
+		return dispatch.ErrMoved
+	}
+	return nil
+}
+
+func isTaken(err error) bool {
+	switch sqlite.ErrCode(err) {
+	case sqlite.ResultConstraintUnique, sqlite.ResultConstraintPrimaryKey, sqlite.ResultConstraintRowID:
+		return true
+	}
+	return false
+}
+
+func bindTask(stmt *sqlite.Stmt, t dispatch.Task) {
+	stmt.SetText(":tenant", t.Tenant)
+	stmt.SetText(":id", t.ID)
+	stmt.SetText(":profile", t.Profile)
+	stmt.SetText(":actor", t.Actor)
+	stmt.SetInt64(":steps", int64(t.Steps))
+	stmt.SetBool(":cancelled", t.Cancelled)
+	setTime(stmt, ":deadline", t.Deadline)
+	setTime(stmt, ":updated", t.Updated)
+	stmt.SetInt64(":entries", int64(t.Entries))
+	stmt.SetInt64(":revision", t.Revision)
+}
+
+func (a approvalRow) bind(stmt *sqlite.Stmt) {
+	stmt.SetText(":tenant", a.Task.Tenant)
+	stmt.SetText(":task", a.Task.ID)
+	stmt.SetText(":id", a.ID)
+	stmt.SetText(":actor", a.Actor)
+	stmt.SetText(":signature", a.Signature)
+	stmt.SetText(":definition", a.Definition)
+	stmt.SetText(":mode", string(a.Mode))
+	stmt.SetInt64(":step", int64(a.Step))
+	stmt.SetBytes(":proposal", a.Proposal)
+	stmt.SetText(":state", string(a.State))
+	stmt.SetText(":terms", string(a.terms))
+	stmt.SetText(":votes", string(a.votes))
+	stmt.SetInt64(":expires_at_step", int64(a.ExpiresAtStep))
+	setTime(stmt, ":expires_at", a.ExpiresAt)
+	stmt.SetText(":policy_version", a.PolicyVersion)
+}
+
+func bindOperation(stmt *sqlite.Stmt, o *dispatch.Operation) {
+	stmt.SetText(":tenant", o.Task.Tenant)
+	stmt.SetText(":task", o.Task.ID)
+	stmt.SetText(":actor", o.Actor)
+	stmt.SetText(":key", o.Key)
+	stmt.SetText(":signature", o.Signature)
+	stmt.SetText(":tool", o.Tool)
+	stmt.SetInt64(":step", int64(o.Step))
+	if o.Result == nil {
+		stmt.SetNull(":result")
+	} else {
+		stmt.SetBytes(":result", o.Result)
+	}
+}
+
+func bindRecord(stmt *sqlite.Stmt, r *dispatch.Record) {
+	stmt.SetText(":tenant", r.Task.Tenant)
+	stmt.SetText(":task", r.Task.ID)
+	stmt.SetText(":tool", r.Tool)
+	stmt.SetText(":target", r.Target)
+	stmt.SetBytes(":value", r.Value)
+}
+
+func bindEntry(stmt *sqlite.Stmt, e dispatch.Entry) {
+	stmt.SetText(":tenant", e.Task.Tenant)
+	stmt.SetText(":task", e.Task.ID)
+	stmt.SetInt64(":step", int64(e.Step))
+	stmt.SetInt64(":n", int64(e.N))
+	stmt.SetText(":kind", string(e.Kind))
+	stmt.SetBytes(":body", e.Body)
+}

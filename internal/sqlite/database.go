@@ -1,0 +1,113 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+// database says how to reach one SQLite database.
+type database struct {
+	// name is what messages call it: for a file, its path.
+	name  string
+	dsn   string
+	flags sqlite.OpenFlags
+	busy  time.Duration
+	// gate keeps readers and the writer of a memory database apart, which WAL does for a file: there SQLite would
+	// make them poll for each other.
+	gate *sync.RWMutex
+}
+
+func (db *database) inMemory() bool { return db.gate != nil }
+
+// openWriter opens a connection that may write. It leaves waiting for locks to whileBusy.
+func (db *database) openWriter() (*sqlite.Conn, error) {
+	conn, err := sqlite.OpenConn(db.dsn, db.flags|sqlite.OpenReadWrite)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetBusyTimeout(db.busy)
+	// Every commit is synced before it is answered.
+	if err := execute(conn, "PRAGMA synchronous = FULL"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	conn.SetBusyTimeout(0)
+	return conn, nil
+}
+
+// openReader opens a connection that cannot write.
+func (db *database) openReader() (*sqlite.Conn, error) {
+	access := sqlite.OpenReadOnly
+	if db.inMemory() {
+		access = sqlite.OpenReadWrite // memdb shares nothing with a connection opened read-only
+	}
+	conn, err := sqlite.OpenConn(db.dsn, db.flags|access)
+	if err != nil {
+		return nil, err
+	}
+	conn.SetBusyTimeout(db.busy)
+	if err := execute(conn, "PRAGMA query_only = ON"); err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	return conn, nil
+}
+
+// begin starts a write transaction, and waits for another process's until the time for that is up.
+func (db *database) begin(conn *sqlite.Conn) error {
+	return db.whileBusy(context.Background(), func() error { return execute(conn, "BEGIN IMMEDIATE") })
+}
+
+// whileBusy repeats what meets another connection's lock, until the time for that is up or ctx is done. It polls
+// faster than SQLite's own handler, which would lose the lock to a busy process for seconds.
+func (db *database) whileBusy(ctx context.Context, try func() error) error {
+	err := try()
+	if !isBusy(err) {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, db.busy)
+	defer cancel()
+	if poll(ctx, func() (bool, error) { err = try(); return !isBusy(err), nil }) != nil {
+		return fmt.Errorf("%w: another process has kept %s locked for %s", dispatch.ErrUnavailable, db.name, db.busy)
+	}
+	return err
+}
+
+// isBusy says that another connection is in the way, and will not be for long.
+func isBusy(err error) bool {
+	code := sqlite.ErrCode(err).ToPrimary()
+	return code == sqlite.ResultBusy || code == sqlite.ResultProtocol
+}
+
+// explain adds to an error what a person can do about it.
+func (db *database) explain(err error) error {
+	if err == nil || db.inMemory() {
+		return err
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultNotADB:
+		return fmt.Errorf("%s is not a SQLite file, and was left as it is; give the store another path, or restore the file from a backup: %w", db.name, err)
+	case sqlite.ResultCorrupt:
+		return fmt.Errorf("%s is damaged; restore it from a backup: %w", db.name, err)
+	case sqlite.ResultFull:
+		return fmt.Errorf("no room to write %s; free some space on its disk: %w", db.name, err)
+	case sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultAuth:
+		return db.unwritable(err)
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return db.unwritable(err)
+	}
+	return err
+}
+
+func (db *database) unwritable(err error) error {
+	return fmt.Errorf("this user cannot write %s; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, or give the store another path: %w",
+		db.name, filepath.Dir(db.name), err)
+}

@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"zombiezen.com/go/sqlite"
+)
+
+const keyLength = 32
+
+func newKey() []byte {
+	key := make([]byte, keyLength)
+	rand.Read(key)
+	return key
+}
+
+// keyID identifies a key in the database without giving it away.
+func keyID(key []byte) []byte {
+	id := sha256.Sum256(append([]byte("govern store key v1\x00"), key...))
+	return id[:]
+}
+
+// fileKey gives the key beside the store at path, and makes it if the store has none yet. It runs in the transaction
+// that records which key is the store's, so that processes which start at once agree.
+//
+// A key that it makes is durable before that transaction can be. A crash in between leaves a key without a store; the
+// next start adopts it.
+func fileKey(conn *sqlite.Conn, path string) ([]byte, error) {
+	known, err := recordedKeyID(conn)
+	if err != nil {
+		return nil, err
+	}
+	file := path + ".key"
+	key, err := readKey(file)
+	switch {
+	case errors.Is(err, fs.ErrNotExist) && known == nil:
+		key = newKey()
+		if err := writeKey(file, key); err != nil {
+			return nil, fmt.Errorf("cannot make the store's key %s: %w", file, err)
+		}
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, fmt.Errorf("the store's key %s is missing; restore it beside the state from the same backup or copy", file)
+	case err != nil:
+		return nil, err
+	}
+	id := keyID(key)
+	if known == nil {
+		return key, each(conn, sqlMetaCreate, func(stmt *sqlite.Stmt) {
+			stmt.SetText(":name", "key")
+			stmt.SetBytes(":value", id)
+		}, nil)
+	}
+	if !bytes.Equal(known, id) {
+		return nil, fmt.Errorf("%s is the key of another store; restore the key that belongs to %s beside it", file, path)
+	}
+	return key, nil
+}
+
+func recordedKeyID(conn *sqlite.Conn) (id []byte, err error) {
+	err = each(conn, sqlMeta, func(stmt *sqlite.Stmt) { stmt.SetText(":name", "key") },
+		func(stmt *sqlite.Stmt) (bool, error) {
+			id = getBytes(stmt, "value")
+			return false, nil
+		})
+	return id, err
+}
+
+func readKey(file string) ([]byte, error) {
+	f, err := os.Open(file)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, fmt.Errorf("this user cannot read the store's key %s; run govern as the user who made the store", file)
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
+	// Windows has no such bits; there the folder's access list protects the key.
+	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
+		return nil, fmt.Errorf("the store's key %s can be read by others (mode %04o); close it with: chmod 600 %[1]s", file, info.Mode().Perm())
+	}
+	key, err := io.ReadAll(io.LimitReader(f, keyLength+1))
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the store's key %s: %w", file, err)
+	}
+	if len(key) != keyLength {
+		return nil, fmt.Errorf("the store's key %s does not have %d bytes; restore it beside the state from the same backup or copy", file, keyLength)
+	}
+	return key, nil
+}
+
+// writeKey makes the key file durable and whole under its name, or does not make it.
+func writeKey(file string, key []byte) error {
+	unfinished := file + ".new" // no other process writes it: the caller has the write lock
+	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(key)
+	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(unfinished, file); err != nil {
+		return err
+	}
+	return syncFolder(filepath.Dir(file))
+}
+
+// syncFolder makes the names in a folder durable.
+func syncFolder(folder string) error {
+	if runtime.GOOS == "windows" {
+		return nil // which journals names itself, and cannot sync a folder
+	}
+	f, err := os.Open(folder)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close())
+}

@@ -1,0 +1,138 @@
+package sqlite
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+)
+
+// applicationID marks a SQLite file as govern's: "govr".
+const applicationID = 0x676f7672
+
+// migrations are applied in the order of their names; the first takes an empty file to version 1.
+//
+//go:embed migrations/*.sql
+var migrations embed.FS
+
+func migrationNames() []string {
+	names, err := fs.Glob(migrations, "migrations/*.sql")
+	if err != nil {
+		panic(err) // the pattern is constant
+	}
+	return names
+}
+
+// inspect refuses a file that is not a store, through a connection that cannot change it.
+func (db *database) inspect() error {
+	conn, err := db.openReader()
+	if err != nil {
+		return err
+	}
+	err = transaction(conn, func(conn *sqlite.Conn) error { // another process may be making the store just now
+		_, err := db.version(conn)
+		return err
+	})
+	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultReadOnly {
+		err = nil // a crash left something to roll back, which takes a writer; prepare looks again
+	}
+	return errors.Join(err, conn.Close())
+}
+
+// version gives the version of a store's tables, 0 for an empty file. It refuses what is not a store, and what a newer
+// govern wrote. It runs in a transaction.
+func (db *database) version(conn *sqlite.Conn) (int, error) {
+	var application, version, tables int
+	for sql, into := range map[string]*int{
+		"PRAGMA application_id":              &application,
+		"PRAGMA user_version":                &version,
+		"SELECT count(*) FROM sqlite_schema": &tables,
+	} {
+		err := each(conn, sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
+			*into = stmt.ColumnInt(0)
+			return false, nil
+		})
+		if err != nil {
+			return 0, err
+		}
+	}
+	if application == 0 && version == 0 && tables == 0 {
+		return 0, nil
+	}
+	if application != applicationID {
+		return 0, fmt.Errorf("%s belongs to another program (application id %#x), and was left as it is; give the store another path", db.name, uint32(application))
+	}
+	if newest := len(migrationNames()); version > newest {
+		return 0, fmt.Errorf("%s was written by a newer govern (version %d, this one knows %d), and was left as it is; install that govern, or give the store another path", db.name, version, newest)
+	}
+	return version, nil
+}
+
+// prepare makes the database one of this version and gets its key, in one transaction: of several processes that
+// start at once, one does it and the others find it done.
+func prepare(ctx context.Context, conn *sqlite.Conn, db *database, getKey func(*sqlite.Conn) ([]byte, error)) (key []byte, err error) {
+	if !db.inMemory() {
+		if err := db.useWAL(ctx, conn); err != nil {
+			return nil, err
+		}
+	}
+	if err := db.begin(conn); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil && !conn.AutocommitEnabled() {
+			err = errors.Join(err, execute(conn, "ROLLBACK"))
+		}
+	}()
+	version, err := db.version(conn)
+	if err != nil {
+		return nil, err
+	}
+	if err := migrate(conn, version); err != nil {
+		return nil, err
+	}
+	if key, err = getKey(conn); err != nil {
+		return nil, err
+	}
+	return key, execute(conn, "COMMIT")
+}
+
+// useWAL switches the file to a write-ahead log, which it then stays in.
+func (db *database) useWAL(ctx context.Context, conn *sqlite.Conn) error {
+	var mode string
+	err := db.whileBusy(ctx, func() error {
+		return each(conn, "PRAGMA journal_mode = WAL", nil, func(stmt *sqlite.Stmt) (bool, error) {
+			mode = stmt.ColumnText(0)
+			return false, nil
+		})
+	})
+	if err != nil {
+		return err
+	}
+	if mode != "wal" {
+		return fmt.Errorf("the disk of %s does not support a write-ahead log shared by processes; give the store a path on a local disk", db.name)
+	}
+	return nil
+}
+
+func migrate(conn *sqlite.Conn, version int) error {
+	names := migrationNames()
+	if version == len(names) {
+		return nil
+	}
+	for _, name := range names[version:] {
+		script, err := migrations.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		if err := sqlitex.ExecuteScript(conn, string(script), nil); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+	}
+	return sqlitex.ExecuteScript(conn,
+		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, len(names)), nil)
+}

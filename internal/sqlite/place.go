@@ -1,0 +1,67 @@
+package sqlite
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+)
+
+// creating is held while a new file is open here. Closing a file frees every lock that this process has on it, so
+// that must not happen once SQLite uses the file.
+var creating sync.Mutex
+
+// place says where the store's file is, symbolic links followed, so that every name of it leads to one key. It makes
+// an empty file, for this user only, where there is none.
+func place(path string) (string, error) {
+	if path == "" {
+		return "", errors.New("the store has no path; give the name of a file, such as govern.db")
+	}
+	path, err := filepath.Abs(path)
+	if err != nil {
+		return "", err
+	}
+	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if err := create(path); err != nil {
+			return "", err
+		}
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("%s is a symbolic link to a file that does not exist; restore that file or remove the link", path)
+	}
+	if err != nil {
+		return "", fmt.Errorf("cannot reach the store %s; make its folder readable for this user: %w", path, err)
+	}
+	info, err := os.Stat(real)
+	if err != nil {
+		return "", err
+	}
+	if info.IsDir() {
+		return "", fmt.Errorf("%s is a folder; name a file in it, such as %s", path, filepath.Join(path, "govern.db"))
+	}
+	if !info.Mode().IsRegular() {
+		return "", fmt.Errorf("%s is not a regular file; give the store another path", path)
+	}
+	return real, nil
+}
+
+func create(path string) error {
+	creating.Lock()
+	defer creating.Unlock()
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	folder := filepath.Dir(path)
+	switch {
+	case err == nil:
+		return f.Close()
+	case errors.Is(err, fs.ErrExist): // another was quicker
+		return nil
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("the folder of the store %s does not exist; create it with: mkdir -p -m 700 %s", path, folder)
+	case errors.Is(err, fs.ErrPermission):
+		return fmt.Errorf("this user cannot create the store %s; allow it with: chmod u+rwx %s, or give the store another path: %w", path, folder, err)
+	}
+	return fmt.Errorf("cannot create the store %s; give it a path on a local disk that can be written: %w", path, err)
+}

@@ -1,0 +1,279 @@
+package sqlite
+
+import (
+	"context"
+	"iter"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Load reads a task and the rows that a call depends on, all in one snapshot.
+func (s *Store) Load(ctx context.Context, key dispatch.TaskKey, l dispatch.Lookup) (dispatch.State, error) {
+	var state dispatch.State
+	err := s.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+		if state.Task, err = task(conn, key); err != nil {
+			return err
+		}
+		if state.Approval, err = approval(conn, key, l); err != nil {
+			return err
+		}
+		if state.Operation, err = operation(conn, key, l); err != nil {
+			return err
+		}
+		if state.Pending, err = pending(conn, key); err != nil {
+			return err
+		}
+		state.TargetExists, err = recordExists(conn, key, l)
+		return err
+	})
+	if err != nil {
+		return dispatch.State{}, err
+	}
+	return state, nil
+}
+
+// Task reads one task.
+func (s *Store) Task(ctx context.Context, key dispatch.TaskKey) (t dispatch.Task, err error) {
+	err = s.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+		t, err = task(conn, key)
+		return err
+	})
+	return t, err
+}
+
+// Tasks lists a tenant's tasks by id.
+func (s *Store) Tasks(ctx context.Context, tenant string) ([]dispatch.Task, error) {
+	return list(ctx, s.readers, sqlTasks, func(stmt *sqlite.Stmt) { stmt.SetText(":tenant", tenant) }, scanTask)
+}
+
+// Approval finds an approval by its id.
+func (s *Store) Approval(ctx context.Context, tenant, id string) (dispatch.Approval, error) {
+	var found *dispatch.Approval
+	err := s.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+		found, err = approvalByID(conn, tenant, id)
+		return err
+	})
+	if err != nil {
+		return dispatch.Approval{}, err
+	}
+	if found == nil {
+		return dispatch.Approval{}, dispatch.ErrUnknownApproval
+	}
+	return *found, nil
+}
+
+var everyState = []dispatch.ApprovalState{
+	dispatch.Pending, dispatch.Approved, dispatch.Rejected, dispatch.Consumed, dispatch.Expired, dispatch.Withdrawn,
+}
+
+// Approvals lists a tenant's approvals in the order in which they were asked for.
+func (s *Store) Approvals(ctx context.Context, tenant, task string, states ...dispatch.ApprovalState) ([]dispatch.Approval, error) {
+	if len(states) == 0 {
+		states = everyState
+	}
+	wanted, err := ijson.Marshal(states)
+	if err != nil {
+		return nil, err
+	}
+	sql, bind := scoped(sqlApprovals, sqlApprovalsOfTask, tenant, task)
+	return list(ctx, s.readers, sql, func(stmt *sqlite.Stmt) {
+		bind(stmt)
+		stmt.SetText(":states", string(wanted))
+	}, scanApproval)
+}
+
+// Records lists what local writes created, by task, tool and target.
+func (s *Store) Records(ctx context.Context, tenant, task string) ([]dispatch.Record, error) {
+	sql, bind := scoped(sqlRecords, sqlRecordsOfTask, tenant, task)
+	return list(ctx, s.readers, sql, bind, scanRecord)
+}
+
+// Operations lists committed operations by task, step and key.
+func (s *Store) Operations(ctx context.Context, tenant, task string) ([]dispatch.Operation, error) {
+	sql, bind := scoped(sqlOperations, sqlOperationsOfTask, tenant, task)
+	return list(ctx, s.readers, sql, bind, scanOperation)
+}
+
+// What one transaction of Entries reads at most; the bytes may be exceeded by one entry.
+const (
+	pageEntries = 500
+	pageBytes   = 1 << 20
+)
+
+// Entries gives entries in the order of their commits. It reads them page by page, each in a transaction that is over
+// before the consumer sees its entries.
+func (s *Store) Entries(ctx context.Context, tenant, task string) iter.Seq2[dispatch.Entry, error] {
+	return func(yield func(dispatch.Entry, error) bool) {
+		var last position
+		for more := true; more; {
+			var page []dispatch.Entry
+			var err error
+			if page, last, more, err = s.page(ctx, tenant, task, last); err != nil {
+				yield(dispatch.Entry{}, err)
+				return
+			}
+			for _, e := range page {
+				if !yield(e, nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// position is where a page ends. A task's entries are numbered in the order of their commits, so that its own order
+// needs no further index; a tenant's are in that of seq.
+type position struct {
+	seq     int64
+	begun   bool
+	step, n int64
+}
+
+func (s *Store) page(ctx context.Context, tenant, task string, after position) (page []dispatch.Entry, last position, more bool, err error) {
+	last = after
+	sql, scope := scoped(sqlEntries, sqlEntriesOfTask, tenant, task)
+	bind := func(stmt *sqlite.Stmt) {
+		scope(stmt)
+		switch {
+		case task == "":
+			stmt.SetInt64(":after", after.seq)
+		case after.begun:
+			stmt.SetInt64(":step", after.step)
+			stmt.SetInt64(":n", after.n)
+		default:
+			stmt.SetInt64(":step", -1)
+			stmt.SetInt64(":n", 0)
+		}
+	}
+	size := 0
+	err = s.readers.snapshot(ctx, func(conn *sqlite.Conn) error {
+		return each(conn, sql, bind, func(stmt *sqlite.Stmt) (bool, error) {
+			if len(page) == pageEntries || size >= pageBytes {
+				more = true
+				return false, nil
+			}
+			e := scanEntry(stmt)
+			page = append(page, e)
+			size += len(e.Body)
+			last = position{seq: stmt.GetInt64("seq"), begun: true, step: int64(e.Step), n: int64(e.N)}
+			return true, nil
+		})
+	})
+	return page, last, more, err
+}
+
+// scoped chooses between a tenant's rows and one task's, and binds which.
+func scoped(ofTenant, ofTask, tenant, task string) (sql string, bind func(*sqlite.Stmt)) {
+	if task == "" {
+		return ofTenant, func(stmt *sqlite.Stmt) { stmt.SetText(":tenant", tenant) }
+	}
+	return ofTask, func(stmt *sqlite.Stmt) { bindTaskKey(stmt, dispatch.TaskKey{Tenant: tenant, ID: task}) }
+}
+
+func list[T any](ctx context.Context, r *readers, sql string, bind func(*sqlite.Stmt), scan func(*sqlite.Stmt) (T, error)) ([]T, error) {
+	var found []T
+	err := r.snapshot(ctx, func(conn *sqlite.Conn) error {
+		return each(conn, sql, bind, func(stmt *sqlite.Stmt) (bool, error) {
+			v, err := scan(stmt)
+			found = append(found, v)
+			return true, err
+		})
+	})
+	if err != nil {
+		return nil, err
+	}
+	return found, nil
+}
+
+// one gives the first row, or nil.
+func one[T any](conn *sqlite.Conn, sql string, bind func(*sqlite.Stmt), scan func(*sqlite.Stmt) (T, error)) (found *T, err error) {
+	err = each(conn, sql, bind, func(stmt *sqlite.Stmt) (bool, error) {
+		v, err := scan(stmt)
+		found = &v
+		return false, err
+	})
+	return found, err
+}
+
+func bindTaskKey(stmt *sqlite.Stmt, key dispatch.TaskKey) {
+	stmt.SetText(":tenant", key.Tenant)
+	stmt.SetText(":task", key.ID)
+}
+
+func task(conn *sqlite.Conn, key dispatch.TaskKey) (dispatch.Task, error) {
+	t, err := one(conn, sqlTask, func(stmt *sqlite.Stmt) {
+		stmt.SetText(":tenant", key.Tenant)
+		stmt.SetText(":id", key.ID)
+	}, scanTask)
+	if err != nil {
+		return dispatch.Task{}, err
+	}
+	if t == nil {
+		return dispatch.Task{}, dispatch.ErrUnknownTask
+	}
+	return *t, nil
+}
+
+// approval finds the approval that a lookup names within a task, if it names one.
+func approval(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*dispatch.Approval, error) {
+	switch {
+	case l.ApprovalID != "":
+		a, err := approvalByID(conn, key.Tenant, l.ApprovalID)
+		if err != nil || a == nil || a.Task != key {
+			return nil, err
+		}
+		return a, nil
+	case l.Signature != "":
+		return one(conn, sqlApprovalLatest, func(stmt *sqlite.Stmt) {
+			bindTaskKey(stmt, key)
+			stmt.SetText(":signature", l.Signature)
+			stmt.SetText(":mode", string(l.Mode))
+		}, scanApproval)
+	}
+	return nil, nil
+}
+
+func approvalByID(conn *sqlite.Conn, tenant, id string) (*dispatch.Approval, error) {
+	return one(conn, sqlApproval, func(stmt *sqlite.Stmt) {
+		stmt.SetText(":tenant", tenant)
+		stmt.SetText(":id", id)
+	}, scanApproval)
+}
+
+func operation(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*dispatch.Operation, error) {
+	if l.Key == "" {
+		return nil, nil
+	}
+	return one(conn, sqlOperation, func(stmt *sqlite.Stmt) {
+		bindTaskKey(stmt, key)
+		stmt.SetText(":actor", l.Actor)
+		stmt.SetText(":key", l.Key)
+	}, scanOperation)
+}
+
+func pending(conn *sqlite.Conn, key dispatch.TaskKey) (n int, err error) {
+	err = each(conn, sqlPending, func(stmt *sqlite.Stmt) { bindTaskKey(stmt, key) },
+		func(stmt *sqlite.Stmt) (bool, error) {
+			n = stmt.ColumnInt(0)
+			return false, nil
+		})
+	return n, err
+}
+
+func recordExists(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (exists bool, err error) {
+	if l.Tool == "" || l.Target == "" {
+		return false, nil
+	}
+	err = each(conn, sqlRecordExists, func(stmt *sqlite.Stmt) {
+		bindTaskKey(stmt, key)
+		stmt.SetText(":tool", l.Tool)
+		stmt.SetText(":target", l.Target)
+	}, func(*sqlite.Stmt) (bool, error) {
+		exists = true
+		return false, nil
+	})
+	return exists, err
+}

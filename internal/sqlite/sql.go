@@ -1,0 +1,59 @@
+package sqlite
+
+import _ "embed"
+
+var (
+	//go:embed sql/meta.sql
+	sqlMeta string
+	//go:embed sql/meta_create.sql
+	sqlMetaCreate string
+
+	//go:embed sql/task.sql
+	sqlTask string
+	//go:embed sql/tasks.sql
+	sqlTasks string
+	//go:embed sql/task_create.sql
+	sqlTaskCreate string
+	//go:embed sql/task_change.sql
+	sqlTaskChange string
+
+	//go:embed sql/approval.sql
+	sqlApproval string
+	//go:embed sql/approval_latest.sql
+	sqlApprovalLatest string
+	//go:embed sql/approvals.sql
+	sqlApprovals string
+	//go:embed sql/approvals_of_task.sql
+	sqlApprovalsOfTask string
+	//go:embed sql/pending.sql
+	sqlPending string
+	//go:embed sql/approval_create.sql
+	sqlApprovalCreate string
+	//go:embed sql/approval_change.sql
+	sqlApprovalChange string
+
+	//go:embed sql/operation.sql
+	sqlOperation string
+	//go:embed sql/operations.sql
+	sqlOperations string
+	//go:embed sql/operations_of_task.sql
+	sqlOperationsOfTask string
+	//go:embed sql/operation_create.sql
+	sqlOperationCreate string
+
+	//go:embed sql/record_exists.sql
+	sqlRecordExists string
+	//go:embed sql/records.sql
+	sqlRecords string
+	//go:embed sql/records_of_task.sql
+	sqlRecordsOfTask string
+	//go:embed sql/record_create.sql
+	sqlRecordCreate string
+
+	//go:embed sql/entries.sql
+	sqlEntries string
+	//go:embed sql/entries_of_task.sql
+	sqlEntriesOfTask string
+	//go:embed sql/entry_create.sql
+	sqlEntryCreate string
+)

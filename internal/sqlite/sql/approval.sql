@@ -1,0 +1,1 @@
+SELECT * FROM approvals WHERE tenant = :tenant AND id = :id

@@ -1,0 +1,3 @@
+SELECT * FROM approvals
+WHERE tenant = :tenant AND state IN (SELECT value FROM json_each(:states))
+ORDER BY seq

@@ -1,0 +1,1 @@
+SELECT * FROM entries WHERE tenant = :tenant AND seq > :after ORDER BY seq

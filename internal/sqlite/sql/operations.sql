@@ -1,0 +1,1 @@
+SELECT * FROM operations WHERE tenant = :tenant ORDER BY task, step, key, actor

@@ -1,0 +1,1 @@
+SELECT * FROM operations WHERE tenant = :tenant AND task = :task ORDER BY step, key, actor

@@ -1,0 +1,1 @@
+SELECT * FROM records WHERE tenant = :tenant ORDER BY task, tool, target

@@ -1,0 +1,1 @@
+SELECT * FROM records WHERE tenant = :tenant AND task = :task ORDER BY tool, target

@@ -1,0 +1,1 @@
+SELECT * FROM tasks WHERE tenant = :tenant ORDER BY id

@@ -1,0 +1,59 @@
+package sqlite
+
+import (
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// each runs a statement, prepared once per connection, and calls row for each of its rows until row says that it
+// wants no more. A nil row wants none.
+func each(conn *sqlite.Conn, sql string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt) (more bool, err error)) error {
+	stmt, err := conn.Prepare(sql) // not Prep: it panics when it meets an I/O error
+	if err != nil {
+		return err
+	}
+	defer stmt.Reset() // the error of a failed step was returned already
+	if bind != nil {
+		bind(stmt)
+	}
+	for {
+		found, err := stmt.Step()
+		if err != nil || !found || row == nil {
+			return err
+		}
+		if more, err := row(stmt); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// execute runs a statement that has no parameters and no interesting rows.
+func execute(conn *sqlite.Conn, sql string) error { return each(conn, sql, nil, nil) }
+
+// setTime writes a moment in the one way in which the tables have it; the zero time is NULL.
+func setTime(stmt *sqlite.Stmt, name string, t time.Time) {
+	if t.IsZero() {
+		stmt.SetNull(name)
+		return
+	}
+	stmt.SetText(name, t.UTC().Format(time.RFC3339Nano))
+}
+
+func getTime(stmt *sqlite.Stmt, name string) (time.Time, error) {
+	if stmt.IsNull(name) {
+		return time.Time{}, nil
+	}
+	return time.Parse(time.RFC3339Nano, stmt.GetText(name))
+}
+
+func getBytes(stmt *sqlite.Stmt, name string) ijson.Raw {
+	if stmt.IsNull(name) {
+		return nil
+	}
+	b := make(ijson.Raw, stmt.GetLen(name))
+	stmt.GetBytes(name, b)
+	return b
+}

@@ -1,0 +1,106 @@
+// Package sqlite keeps govern's state and entries in one SQLite file that several processes can use at once, or in
+// memory.
+package sqlite
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"sync"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+var _ dispatch.Store = (*Store)(nil)
+
+// Options changes how a store behaves. The zero value is a good choice.
+type Options struct {
+	// BusyTimeout is how long a write waits for another process; 0 means DefaultBusyTimeout.
+	BusyTimeout time.Duration
+}
+
+// DefaultBusyTimeout is how long a write waits for another process before it gives dispatch.ErrUnavailable.
+const DefaultBusyTimeout = 10 * time.Second
+
+// Store is a dispatch.Store over one SQLite database.
+type Store struct {
+	key     []byte
+	writer  *writer
+	readers *readers
+	holds   *holds
+	close   func() error
+}
+
+// Open opens the store in the file at path, and makes it if there is none: the file, beside it <path>.key (the
+// store's key) and <path>.lock (what Hold locks), all for this user only.
+//
+// When Open has returned nil, the file, its tables and its key are durable. It MUST NOT change a file that is not a
+// store, or is a newer one's, and MUST NOT make a second key for a store that has one.
+func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	path, err := place(path)
+	if err != nil {
+		return nil, err
+	}
+	db := &database{name: path, dsn: path, busy: o.BusyTimeout}
+	if db.busy == 0 {
+		db.busy = DefaultBusyTimeout
+	}
+	if err := db.inspect(); err != nil {
+		return nil, db.explain(err)
+	}
+	holds, err := newHolds(path + ".lock")
+	if err != nil {
+		return nil, db.explain(err)
+	}
+	s, err := start(ctx, db, holds, func(conn *sqlite.Conn) ([]byte, error) { return fileKey(conn, path) })
+	if err != nil {
+		return nil, db.explain(errors.Join(err, holds.close()))
+	}
+	return s, nil
+}
+
+// OpenMemory opens a new, empty store that lives in memory until it is closed. Nothing of it is ever durable, its
+// key is random, and no other process can use it.
+func OpenMemory(ctx context.Context) (*Store, error) {
+	db := &database{
+		name:  "the store in memory",
+		dsn:   "file:/govern-" + rand.Text() + "?vfs=memdb",
+		flags: sqlite.OpenURI | sqlite.OpenCreate,
+		busy:  DefaultBusyTimeout,
+		gate:  new(sync.RWMutex),
+	}
+	return start(ctx, db, &holds{}, func(*sqlite.Conn) ([]byte, error) { return newKey(), nil })
+}
+
+// start brings the database up to date and starts its writer.
+func start(ctx context.Context, db *database, h *holds, getKey func(*sqlite.Conn) ([]byte, error)) (*Store, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	conn, err := db.openWriter()
+	if err != nil {
+		return nil, err
+	}
+	key, err := prepare(ctx, conn, db, getKey)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	s := &Store{key: key, writer: newWriter(db, conn), readers: newReaders(db), holds: h}
+	// The writer's connection goes last: only one that may write can leave the file without a WAL.
+	s.close = sync.OnceValue(func() error {
+		s.writer.stop()
+		return errors.Join(s.readers.close(), s.writer.close(), s.holds.close())
+	})
+	return s, nil
+}
+
+// Close ends the store. Commits that the writer has taken up are answered first; what comes later gets an error.
+func (s *Store) Close() error { return s.close() }
+
+// Key is the store's key: 32 bytes that key digests. The caller MUST NOT change or show them.
+func (s *Store) Key() []byte { return s.key }
+
+var errClosed = errors.New("the store is closed")

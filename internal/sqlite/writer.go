@@ -1,0 +1,220 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	"zombiezen.com/go/sqlite"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+// What one transaction takes. A sync costs more than hundreds of commits, so callers share them.
+const (
+	maxBatch = 256
+	// linger is how long the writer waits for callers whom it has just answered, and who would otherwise miss every
+	// second transaction.
+	linger = 50 * time.Microsecond
+)
+
+// writer is the one goroutine of a store that writes.
+type writer struct {
+	db       *database
+	conn     *sqlite.Conn // nil after a failure that it did not survive; the next batch opens another
+	requests chan *request
+	stopping chan struct{}
+	stopped  chan struct{}
+	// transactions counts those begun.
+	transactions atomic.Int64
+}
+
+// request is one caller's commit on its way through the writer.
+type request struct {
+	rows rows
+	err  error
+	done chan error
+}
+
+func newWriter(db *database, conn *sqlite.Conn) *writer {
+	w := &writer{
+		db: db, conn: conn,
+		requests: make(chan *request),
+		stopping: make(chan struct{}),
+		stopped:  make(chan struct{}),
+	}
+	go w.loop()
+	return w
+}
+
+// stop ends the goroutine when every commit that it has taken up is answered.
+func (w *writer) stop() {
+	close(w.stopping)
+	<-w.stopped
+}
+
+// close closes the connection of a stopped writer.
+func (w *writer) close() error {
+	if w.conn == nil {
+		return nil
+	}
+	return w.conn.Close()
+}
+
+// write hands rows to the writer. Until it has taken them up, ctx can call them back; afterwards only the outcome is
+// true.
+func (w *writer) write(ctx context.Context, r rows) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	req := &request{rows: r, done: make(chan error, 1)}
+	select {
+	case w.requests <- req:
+		return <-req.done
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-w.stopping:
+		return errClosed
+	}
+}
+
+func (w *writer) loop() {
+	defer close(w.stopped)
+	var batch []*request
+	var expected int       // the callers waiting or just answered
+	var deadline time.Time // until when they are worth waiting for
+	for {
+		if len(batch) == 0 {
+			select {
+			case req := <-w.requests:
+				batch = append(batch, req)
+			case <-w.stopping:
+				return
+			}
+		}
+		batch = w.gather(batch, expected, deadline)
+		w.run(batch)
+		waiting := w.drain(nil)
+		for _, req := range batch {
+			req.done <- req.err
+		}
+		expected = 0
+		if len(batch) > 1 {
+			expected, deadline = min(len(waiting)+len(batch), maxBatch), time.Now().Add(linger)
+		}
+		batch = waiting
+	}
+}
+
+// drain takes up what waits already.
+func (w *writer) drain(batch []*request) []*request {
+	for len(batch) < maxBatch {
+		select {
+		case req := <-w.requests:
+			batch = append(batch, req)
+		default:
+			return batch
+		}
+	}
+	return batch
+}
+
+// gather drains, and lingers while fewer than the expected callers are there.
+func (w *writer) gather(batch []*request, expected int, deadline time.Time) []*request {
+	batch = w.drain(batch)
+	left := time.Until(deadline)
+	if len(batch) >= expected || left <= 0 {
+		return batch
+	}
+	timer := time.NewTimer(left)
+	defer timer.Stop()
+	for len(batch) < expected {
+		select {
+		case req := <-w.requests:
+			batch = append(batch, req)
+		case <-timer.C:
+			return batch
+		}
+	}
+	return batch
+}
+
+// run writes a batch in one transaction and sets each request's outcome.
+func (w *writer) run(batch []*request) {
+	if w.db.inMemory() {
+		w.db.gate.Lock()
+		defer w.db.gate.Unlock()
+	}
+	if err := w.transact(batch); err != nil {
+		for _, req := range batch {
+			req.err = w.db.explain(err)
+		}
+		w.rollBack()
+	}
+}
+
+// transact gives an error when the transaction as a whole failed; then no request of the batch is durable, or known
+// to be.
+func (w *writer) transact(batch []*request) (err error) {
+	if w.conn == nil {
+		if w.conn, err = w.db.openWriter(); err != nil {
+			return err
+		}
+	}
+	if err := w.db.begin(w.conn); err != nil {
+		return err
+	}
+	w.transactions.Add(1)
+	for _, req := range batch {
+		if req.err, err = w.attempt(req.rows); err != nil {
+			return fmt.Errorf("the commit was undone: %w", err)
+		}
+	}
+	if err := execute(w.conn, "COMMIT"); err != nil {
+		return fmt.Errorf("it is not known whether the commit is durable, before the state has been read again: %w", err)
+	}
+	return nil
+}
+
+// attempt writes one commit within a savepoint, so that one that is refused leaves the others of its batch alone.
+func (w *writer) attempt(r rows) (refused, broken error) {
+	if err := execute(w.conn, "SAVEPOINT attempt"); err != nil {
+		return nil, err
+	}
+	if err := r.insert(w.conn); err != nil {
+		if !refusal(err) {
+			return nil, err
+		}
+		if err := execute(w.conn, "ROLLBACK TO attempt"); err != nil {
+			return nil, err
+		}
+		refused = err
+	}
+	return refused, execute(w.conn, "RELEASE attempt")
+}
+
+// refusal says that a commit failed by what it holds. Any other error is the database's, and fails the transaction.
+func refusal(err error) bool {
+	if errors.Is(err, dispatch.ErrMoved) || errors.Is(err, dispatch.ErrTaskExists) {
+		return true
+	}
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultConstraint, sqlite.ResultTooBig, sqlite.ResultMismatch:
+		return true
+	}
+	return false
+}
+
+// rollBack makes sure that no transaction is left half open. A connection that cannot promise that is given up; SQLite
+// rolls back what it had begun.
+func (w *writer) rollBack() {
+	if w.conn == nil || w.conn.AutocommitEnabled() {
+		return
+	}
+	if execute(w.conn, "ROLLBACK") != nil || !w.conn.AutocommitEnabled() {
+		w.conn.Close()
+		w.conn = nil
+	}
+}
