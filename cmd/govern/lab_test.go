@@ -35,13 +35,21 @@ func newLab(t testing.TB, edits ...edit) *lab {
 	for _, e := range edits {
 		e(&c)
 	}
-	l := &lab{t: t, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
-		who: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: c.Actor}, task: c.Task}
-	l.governed, err = assemble(t.Context(), c)
+	g, err := assemble(t.Context(), c)
 	require.NoError(t, err)
-	l.store, err = sqlite.OpenMemory(t.Context())
-	require.NoError(t, err)
+	l := emptyLab(t, g)
 	t.Cleanup(func() { require.NoError(t, l.store.Close()) })
+	return l
+}
+
+// emptyLab is a lab over a fresh state, with one task. Its store is the caller's to close.
+func emptyLab(t testing.TB, g governed) *lab {
+	t.Helper()
+	l := &lab{t: t, governed: g, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+		who: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}, task: g.config.Task}
+	var err error
+	l.store, err = sqlite.OpenMemory(context.Background())
+	require.NoError(t, err)
 	l.serve()
 	l.create(l.task, l.who.Actor)
 	return l

@@ -28,8 +28,7 @@ func newTables() tables {
 }
 
 // fromEntries rebuilds the tables from the bytes of the entries and nothing else.
-func fromEntries(t *testing.T, entries []dispatch.Entry) tables {
-	t.Helper()
+func fromEntries(t require.TestingT, entries []dispatch.Entry) tables {
 	out := newTables()
 	for _, entry := range entries {
 		var e map[string]any
@@ -80,8 +79,7 @@ func fromEntries(t *testing.T, entries []dispatch.Entry) tables {
 	return out
 }
 
-func fromStore(t *testing.T, s dispatch.Store, tenant string) tables {
-	t.Helper()
+func fromStore(t require.TestingT, s dispatch.Store, tenant string) tables {
 	ctx := context.Background()
 	out := newTables()
 	tasks, err := s.Tasks(ctx, tenant)
@@ -120,8 +118,7 @@ func fromStore(t *testing.T, s dispatch.Store, tenant string) tables {
 
 func stamp(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
 
-func plain(t *testing.T, v any) any {
-	t.Helper()
+func plain(t require.TestingT, v any) any {
 	b, err := ijson.Marshal(v)
 	require.NoError(t, err)
 	var out any
