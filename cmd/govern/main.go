@@ -9,6 +9,9 @@ import (
 )
 
 func main() {
+	// Whoever reads our output may leave. A write then fails and says so, where a signal would end the program between
+	// what is on record and what was told.
+	signal.Ignore(syscall.SIGPIPE)
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr)
 	stop()

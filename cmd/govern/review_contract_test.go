@@ -250,3 +250,21 @@ func TestB045OneTerminalState(t *testing.T) {
 		require.True(t, errors.Is(l.review(d, "rejected"), dispatch.ErrAlreadyReviewed), "never denied after a run")
 	}
 }
+
+// An approval that was replaced by a later one of the same call is history: it cannot come back beside it.
+func TestReplacedApproval(t *testing.T) {
+	l := newLab(t)
+	old := l.propose(draft("d1")).Approval
+	require.NoError(t, l.review(draft("d1"), "rejected"))
+	changed := *l.snapshot
+	changed.Tools = map[string]dispatch.Tool{}
+	for name, tool := range l.snapshot.Tools {
+		changed.Tools[name] = redefined{tool}
+	}
+	l.dispatcher.Use(&changed)
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(draft("d1")).Status)
+	_, err := l.dispatcher.Reopen(t.Context(), l.who.Tenant, old.ID, old.Signature, "maya", "")
+	require.ErrorIs(t, err, dispatch.ErrReplaced)
+	_, err = l.dispatcher.Review(t.Context(), l.who.Tenant, old.ID, old.Signature, dispatch.Review{Reviewer: "maya", Decision: "approved"})
+	require.ErrorIs(t, err, dispatch.ErrReplaced)
+}

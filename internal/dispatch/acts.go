@@ -18,6 +18,7 @@ var (
 	ErrSignatureDiffers = &Error{Refused, "signature_differs", "the signature is not that of this approval; show it again and review what is shown"}
 	ErrSelfReview       = &Error{Refused, "self_review", "this approval needs somebody other than the actor who proposed the call"}
 	ErrAlreadyVoted     = &Error{Refused, "already_voted", "this reviewer has voted on the approval already; it needs distinct people"}
+	ErrReplaced         = &Error{Refused, "replaced", "the call was asked for again since, under another approval; list what waits with govern review list"}
 	ErrNotReopenable    = &Error{Refused, "not_reopenable", "only a rejected or expired approval can be reopened"}
 )
 

@@ -48,8 +48,9 @@ const attempts = 3
 
 // Dispatch judges the bytes of one proposal for a task and runs what is allowed. When it returns a result,
 // the step, the decision and every effect are durable; when it returns an error nothing was judged, no step
-// was counted and nothing ran: ErrUnknownTask (also for an actor who is not the task's), ErrUnavailable, the
-// context's error, or a fault of the store.
+// was counted and nothing ran: ErrUnknownTask (also for an actor who is not the task's), ErrUnavailable or the
+// context's error. Only after a fault of the store it may be that the dispatch is durable without its answer; the
+// same call then finds out.
 func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o Origin, proposal []byte) (Result, error) {
 	snap := d.snapshot.Load()
 	call := decode(proposal, o.Length, snap.Limits)
@@ -81,7 +82,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 			return result, nil
 		}
 		if !errors.Is(err, ErrMoved) {
-			return Result{}, fmt.Errorf("step %d of task %s could not be recorded, so nothing of it counts: %w", facts.Step, task, err)
+			return Result{}, fmt.Errorf("step %d of task %s gives no answer: %w", facts.Step, task, err)
 		}
 	}
 	return Result{}, ErrUnavailable

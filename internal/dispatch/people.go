@@ -8,86 +8,105 @@ import (
 
 // What people do, on paths that no agent reaches. None of it counts a step or runs anything.
 
-// ReviewCall reviews the pending approval of exactly this proposal, on behalf of the principal who proposed it.
-func (d *Dispatcher) ReviewCall(ctx context.Context, p Principal, task string, proposal []byte, r Review) (Approval, error) {
-	key, look, err := d.exactly(p, task, proposal)
-	if err != nil {
-		return Approval{}, err
-	}
-	return d.review(ctx, key, look, "", r)
+// subject names the one approval that a person means: by the exact call or by an id.
+type subject struct {
+	task      TaskKey
+	signature string
+	id        string // empty where the call itself was given
 }
 
-// exactly looks for the approval of exactly this proposal.
-func (d *Dispatcher) exactly(p Principal, task string, proposal []byte) (TaskKey, Lookup, error) {
+// exactly means the approval of exactly this proposal.
+func (d *Dispatcher) exactly(p Principal, task string, proposal []byte) (subject, error) {
 	key := TaskKey{Tenant: p.Tenant, ID: task}
 	call := decode(proposal, 0, d.snapshot.Load().Limits)
 	if call.Malformed != "" {
-		return key, Lookup{}, &Error{Misuse, "invalid_proposal", "this is not a proposal: " + call.Malformed}
+		return subject{}, &Error{Misuse, "invalid_proposal", "this is not a proposal: " + call.Malformed}
 	}
 	err := call.sign(d.key, key, p.Actor)
-	return key, Lookup{Signature: call.Signature, Mode: Enforce}, err
+	return subject{task: key, signature: call.Signature}, err
+}
+
+// shown means the approval of that id, if the signature is the one that a person was shown with it.
+func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (subject, error) {
+	a, err := d.store.Approval(ctx, tenant, id)
+	if err != nil {
+		return subject{}, err
+	}
+	if signature != a.Signature {
+		return subject{}, ErrSignatureDiffers
+	}
+	return subject{task: a.Task, signature: signature, id: id}, nil
+}
+
+// ReviewCall reviews the pending approval of exactly this proposal, on behalf of the principal who proposed it.
+func (d *Dispatcher) ReviewCall(ctx context.Context, p Principal, task string, proposal []byte, r Review) (Approval, error) {
+	s, err := d.exactly(p, task, proposal)
+	if err != nil {
+		return Approval{}, err
+	}
+	return d.review(ctx, s, r)
 }
 
 // Review reviews the approval of that id, if the signature is the one that the reviewer was shown with it.
 func (d *Dispatcher) Review(ctx context.Context, tenant, id, signature string, r Review) (Approval, error) {
-	a, err := d.store.Approval(ctx, tenant, id)
+	s, err := d.shown(ctx, tenant, id, signature)
 	if err != nil {
 		return Approval{}, err
 	}
-	return d.review(ctx, a.Task, Lookup{ApprovalID: id}, signature, r)
+	return d.review(ctx, s, r)
 }
 
-func (d *Dispatcher) review(ctx context.Context, key TaskKey, look Lookup, signature string, r Review) (Approval, error) {
-	return d.onApproval(ctx, key, look, signature, func(t Task, a Approval, now time.Time) (Commit, error) {
+func (d *Dispatcher) review(ctx context.Context, s subject, r Review) (Approval, error) {
+	return d.onApproval(ctx, s, func(t Task, a Approval, now time.Time) (Commit, error) {
 		return nextReview(t, a, r, now)
 	})
 }
 
-// onApproval changes one approval, found by a lookup and, where it was found by its id, checked by the
-// signature that a person was shown with it.
-func (d *Dispatcher) onApproval(ctx context.Context, key TaskKey, look Lookup, signature string, next func(Task, Approval, time.Time) (Commit, error)) (Approval, error) {
+// Reopen lets people vote again on a rejected or expired approval: pending, without votes, with a new time
+// limit. The signature must be the one shown with the approval.
+func (d *Dispatcher) Reopen(ctx context.Context, tenant, id, signature, reviewer, reason string) (Approval, error) {
+	s, err := d.shown(ctx, tenant, id, signature)
+	if err != nil {
+		return Approval{}, err
+	}
+	return d.reopen(ctx, s, reviewer, reason)
+}
+
+// ReopenCall reopens the approval of exactly this proposal.
+func (d *Dispatcher) ReopenCall(ctx context.Context, p Principal, task string, proposal []byte, reviewer, reason string) (Approval, error) {
+	s, err := d.exactly(p, task, proposal)
+	if err != nil {
+		return Approval{}, err
+	}
+	return d.reopen(ctx, s, reviewer, reason)
+}
+
+func (d *Dispatcher) reopen(ctx context.Context, s subject, reviewer, reason string) (Approval, error) {
+	return d.onApproval(ctx, s, func(t Task, a Approval, now time.Time) (Commit, error) {
+		return nextReopen(t, a, reviewer, reason, now)
+	})
+}
+
+// onApproval changes the approval that a person means. It must be the latest of its call: an older one was
+// replaced, and must not come back beside it.
+func (d *Dispatcher) onApproval(ctx context.Context, s subject, next func(Task, Approval, time.Time) (Commit, error)) (Approval, error) {
 	var after Approval
-	err := d.act(ctx, key, look, func(s State, now time.Time) (Commit, bool, error) {
+	err := d.act(ctx, s.task, Lookup{Signature: s.signature, Mode: Enforce}, func(state State, now time.Time) (Commit, bool, error) {
 		switch {
-		case s.Task.Cancelled:
+		case state.Task.Cancelled:
 			return Commit{}, false, ErrReviewCancelled
-		case s.Approval == nil:
+		case state.Approval == nil:
 			return Commit{}, false, ErrNothingPending
-		case look.ApprovalID != "" && signature != s.Approval.Signature:
-			return Commit{}, false, ErrSignatureDiffers
+		case s.id != "" && s.id != state.Approval.ID:
+			return Commit{}, false, ErrReplaced
 		}
-		c, err := next(s.Task, *s.Approval, now)
+		c, err := next(state.Task, *state.Approval, now)
 		if err == nil {
 			after = c.Approvals[0].Approval
 		}
 		return c, true, err
 	})
 	return after, err
-}
-
-// Reopen lets people vote again on a rejected or expired approval: pending, without votes, with a new time
-// limit. The signature must be the one shown with the approval.
-func (d *Dispatcher) Reopen(ctx context.Context, tenant, id, signature, reviewer, reason string) (Approval, error) {
-	a, err := d.store.Approval(ctx, tenant, id)
-	if err != nil {
-		return Approval{}, err
-	}
-	return d.reopen(ctx, a.Task, Lookup{ApprovalID: id}, signature, reviewer, reason)
-}
-
-// ReopenCall reopens the approval of exactly this proposal.
-func (d *Dispatcher) ReopenCall(ctx context.Context, p Principal, task string, proposal []byte, reviewer, reason string) (Approval, error) {
-	key, look, err := d.exactly(p, task, proposal)
-	if err != nil {
-		return Approval{}, err
-	}
-	return d.reopen(ctx, key, look, "", reviewer, reason)
-}
-
-func (d *Dispatcher) reopen(ctx context.Context, key TaskKey, look Lookup, signature, reviewer, reason string) (Approval, error) {
-	return d.onApproval(ctx, key, look, signature, func(t Task, a Approval, now time.Time) (Commit, error) {
-		return nextReopen(t, a, reviewer, reason, now)
-	})
 }
 
 // Cancel ends a task for good and withdraws what waits or could still be used. It undoes nothing, and

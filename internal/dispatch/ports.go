@@ -14,18 +14,19 @@ type Decider interface {
 }
 
 // Store keeps the state and the entries. Implementations must be safe for concurrent use, also by other
-// processes on the same state.
+// processes on the same state. Times are kept to the millisecond, in UTC.
 type Store interface {
 	// Hold waits until no other dispatch or review holds the task, here or in another process, and holds it
 	// until release is called. It keeps callers from deciding in vain; what makes a change safe is the guard
 	// in Apply.
 	Hold(ctx context.Context, task TaskKey) (release func(), err error)
-	// Load reads a task and the rows that a call depends on, as of one revision. It gives ErrUnknownTask for a
-	// task that does not exist.
+	// Load reads a task and the rows that a call depends on, as of one revision. The approval is the latest that was
+	// asked for of this call, whatever its state or definition. It gives ErrUnknownTask for a task that does not exist.
 	Load(ctx context.Context, task TaskKey, lookup Lookup) (State, error)
 	// Apply makes a commit durable, all of it or none, before it returns nil. It gives ErrMoved, and changes
 	// nothing, if the task's revision is not commit.Revision any more or a row of the commit was changed or
-	// created by another.
+	// created by another. A commit that is not about one task and its next revision is refused: a fault of the
+	// program. After any other error it is not known whether the commit is durable, until the state is read again.
 	Apply(ctx context.Context, commit Commit) error
 	Reader
 }
@@ -46,8 +47,8 @@ type Reader interface {
 	Records(ctx context.Context, tenant, task string) ([]Record, error)
 	// Operations lists a tenant's committed operations by task, step and key. An empty task means every task.
 	Operations(ctx context.Context, tenant, task string) ([]Operation, error)
-	// Entries gives entries in the order of their commits. It reads in short transactions, so that a slow
-	// consumer holds nothing up. An empty task means every task of the tenant.
+	// Entries gives entries in the order of their commits, which within a task is that of step and number. It reads in
+	// short transactions, so that a slow consumer holds nothing up. An empty task means every task of the tenant.
 	Entries(ctx context.Context, tenant, task string) iter.Seq2[Entry, error]
 }
 
@@ -56,8 +57,6 @@ type Lookup struct {
 	// Signature and Mode find the latest approval of this exact call.
 	Signature string
 	Mode      Mode
-	// ApprovalID finds one approval by its id instead.
-	ApprovalID string
 	// Actor and Key find the operation.
 	Actor string
 	Key   string

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 
@@ -33,7 +34,7 @@ func match(want, got ijson.Raw, pointer string) []string {
 		return out
 	}
 	if !slices.Equal(want, got) {
-		return []string{fmt.Sprintf("%s: want %s, got %s", pointer, want, got)}
+		return []string{fmt.Sprintf("%s: want %s, got %s", cmp.Or(pointer, "the result"), want, got)}
 	}
 	return nil
 }

@@ -14,7 +14,7 @@ import (
 // Report is what came of one scenario.
 type Report struct {
 	Name     string      `json:"name"`
-	Category string      `json:"category,omitzero"`
+	Category string      `json:"-"` // of the scenario: it groups what people and CI systems are shown
 	Passed   bool        `json:"passed"`
 	Failures []string    `json:"failures"`
 	Steps    []ijson.Raw `json:"steps"`

@@ -1,6 +1,7 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -152,18 +153,18 @@ var origin = dispatch.Origin{Door: "scenario"}
 func (r *runner) step(ctx context.Context, name string, s Step) (ijson.Raw, error) {
 	switch name {
 	case "propose":
-		result, err := r.dispatcher.Dispatch(ctx, r.principal, r.task, origin, s.Propose)
+		result, err := r.dispatcher.Dispatch(ctx, r.principal, r.task, origin, s.Propose.value)
 		return answer(result, err)
 	case "retry":
-		return r.retry(ctx, s.Retry)
+		return r.retry(ctx, s.Retry.value)
 	case "review":
-		return r.review(ctx, s.Review)
+		return r.review(ctx, s.Review.value)
 	case "reopen":
-		return r.reopen(ctx, s.Reopen)
+		return r.reopen(ctx, s.Reopen.value)
 	case "configure":
-		return r.configure(ctx, s.Configure)
+		return r.configure(ctx, s.Configure.value)
 	case "policy":
-		return r.policy(ctx, s.Policy)
+		return r.policy(ctx, s.Policy.value)
 	case "cancel":
 		if err := r.dispatcher.Cancel(ctx, r.key(), operator); err != nil {
 			return nil, err
@@ -190,30 +191,25 @@ func answer(result any, err error) (ijson.Raw, error) {
 	return ijson.Marshal(map[string]string{"error": err.Error()})
 }
 
-func (r *runner) retry(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
-	step := retryStep{Limit: ijson.Raw("2")}
-	if err := ijson.Unmarshal(raw, &step); err != nil {
-		return nil, err
-	}
-	limit, ok := whole(step.Limit)
-	if !ok {
-		return answer(nil, dispatch.ErrRetryLimit)
+func (r *runner) retry(ctx context.Context, step retryStep) (ijson.Raw, error) {
+	limit := dispatch.MaxAttempts
+	if step.Limit != nil {
+		var ok bool
+		if limit, ok = whole(step.Limit); !ok {
+			return answer(nil, dispatch.ErrRetryLimit)
+		}
 	}
 	result, err := r.dispatcher.DispatchRetry(ctx, r.principal, r.task, origin, step.Proposal, limit)
 	return answer(result, err)
 }
 
-func (r *runner) review(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
-	step := reviewStep{Reviewer: reviewer}
-	if err := ijson.Unmarshal(raw, &step); err != nil {
-		return nil, err
-	}
+func (r *runner) review(ctx context.Context, step reviewStep) (ijson.Raw, error) {
 	return reviewed(func() error {
 		word, ok := ijson.String(step.Decision)
 		if !ok {
 			return dispatch.ErrReviewDecision
 		}
-		review := dispatch.Review{Reviewer: step.Reviewer, Decision: word, Reason: step.Reason}
+		review := dispatch.Review{Reviewer: cmp.Or(step.Reviewer, reviewer), Decision: word, Reason: step.Reason}
 		if step.Lifetime != nil {
 			n, ok := whole(step.Lifetime)
 			if !ok {
@@ -226,15 +222,8 @@ func (r *runner) review(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
 	}())
 }
 
-func (r *runner) reopen(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
-	step := reviewStep{Reviewer: reviewer}
-	if err := ijson.Unmarshal(raw, &step); err != nil {
-		return nil, err
-	}
-	if step.Decision != nil || step.Lifetime != nil {
-		return nil, errors.New("reopen takes a proposal, a reviewer and a reason")
-	}
-	_, err := r.dispatcher.ReopenCall(ctx, r.principal, r.task, step.Proposal, step.Reviewer, step.Reason)
+func (r *runner) reopen(ctx context.Context, step reopenStep) (ijson.Raw, error) {
+	_, err := r.dispatcher.ReopenCall(ctx, r.principal, r.task, step.Proposal, cmp.Or(step.Reviewer, reviewer), step.Reason)
 	return reviewed(err)
 }
 
@@ -249,14 +238,7 @@ func reviewed(err error) (ijson.Raw, error) {
 	return ijson.Marshal(result)
 }
 
-func (r *runner) configure(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
-	var step configureStep
-	if err := ijson.Unmarshal(raw, &step); err != nil {
-		return nil, err
-	}
-	if step.Mode != nil {
-		return nil, errors.New("mode is not supported: this version has no dry run")
-	}
+func (r *runner) configure(ctx context.Context, step configureStep) (ijson.Raw, error) {
 	if step.Now != "" {
 		now, err := parseTime(step.Now)
 		if err != nil {
@@ -293,11 +275,7 @@ func (r *runner) configure(ctx context.Context, raw ijson.Raw) (ijson.Raw, error
 	return ijson.Marshal(map[string]string{"policy_version": snapshot.Version})
 }
 
-func (r *runner) policy(ctx context.Context, raw ijson.Raw) (ijson.Raw, error) {
-	var path string
-	if err := ijson.Unmarshal(raw, &path); err != nil || path == "" {
-		return nil, errors.New("policy takes the path of a folder, relative to the scenario's file")
-	}
+func (r *runner) policy(ctx context.Context, path string) (ijson.Raw, error) {
 	setting := r.setting
 	setting.Policy = []string{r.scenario.resolve(path)}
 	snapshot, err := r.world.Snapshot(ctx, setting)

@@ -54,19 +54,31 @@ type ToolFault struct {
 
 // Step is one event: exactly one member beside expect.
 type Step struct {
-	Propose   ijson.Raw `json:"propose"`
-	Retry     ijson.Raw `json:"retry"`
-	Review    ijson.Raw `json:"review"`
-	Reopen    ijson.Raw `json:"reopen"`
-	Configure ijson.Raw `json:"configure"`
-	Policy    ijson.Raw `json:"policy"`
-	Cancel    ijson.Raw `json:"cancel"`
-	Restart   ijson.Raw `json:"restart"`
+	Propose   given[ijson.Raw]     `json:"propose"`
+	Retry     given[retryStep]     `json:"retry"`
+	Review    given[reviewStep]    `json:"review"`
+	Reopen    given[reopenStep]    `json:"reopen"`
+	Configure given[configureStep] `json:"configure"`
+	Policy    given[string]        `json:"policy"`
+	Cancel    given[struct{}]      `json:"cancel"`
+	Restart   given[struct{}]      `json:"restart"`
 	// Resolve and Finish are refused by name.
-	Resolve ijson.Raw `json:"resolve"`
-	Finish  ijson.Raw `json:"finish"`
+	Resolve given[ijson.Raw] `json:"resolve"`
+	Finish  given[ijson.Raw] `json:"finish"`
 	// Expect is compared with the step's result: objects match as subsets, lists and scalars exactly.
 	Expect ijson.Raw `json:"expect"`
+}
+
+// given is an event of a step, and whether the step has it: a bare key, as in "cancel:", counts.
+type given[T any] struct {
+	is    bool
+	value T
+}
+
+// UnmarshalJSON reads what the event says, so that a mistake in it is found, with its place, before anything runs.
+func (g *given[T]) UnmarshalJSON(b []byte) error {
+	g.is = true
+	return ijson.Unmarshal(b, &g.value)
 }
 
 // Expect names what the end state must be. Each member that is given is compared whole and in order.
@@ -86,6 +98,12 @@ type reviewStep struct {
 	Proposal ijson.Raw `json:"proposal"`
 	Decision ijson.Raw `json:"decision"`
 	Lifetime ijson.Raw `json:"lifetime"`
+	Reviewer string    `json:"reviewer"`
+	Reason   string    `json:"reason"`
+}
+
+type reopenStep struct {
+	Proposal ijson.Raw `json:"proposal"`
 	Reviewer string    `json:"reviewer"`
 	Reason   string    `json:"reason"`
 }
@@ -156,11 +174,32 @@ func (s Scenario) check() error {
 		return fmt.Errorf("scenario %q has no steps", s.Name)
 	}
 	for i, step := range s.Steps {
-		if _, err := step.event(); err != nil {
+		if err := step.check(); err != nil {
 			return fmt.Errorf("scenario %q, step %d: %w", s.Name, i+1, err)
 		}
 	}
 	return nil
+}
+
+func (s Step) check() error {
+	event, err := s.event()
+	if err != nil {
+		return err
+	}
+	switch {
+	case event == "retry" && s.Retry.value.Proposal == nil,
+		event == "review" && s.Review.value.Proposal == nil,
+		event == "reopen" && s.Reopen.value.Proposal == nil:
+		return fmt.Errorf("the %s has no proposal; give the call that it is about", event)
+	case s.Configure.value.Mode != nil:
+		return errors.New("mode is not supported: this version has no dry run")
+	case event == "policy" && s.Policy.value == "":
+		return errors.New("policy takes the path of a folder, relative to the scenario's file")
+	}
+	if s.Configure.value.Now != "" {
+		_, err = parseTime(s.Configure.value.Now)
+	}
+	return err
 }
 
 // events in the order in which an error lists them; those without a runner come with later versions.
@@ -169,11 +208,11 @@ var events = []string{"propose", "retry", "review", "reopen", "configure", "poli
 // event is the name of the step's one member.
 func (s Step) event() (string, error) {
 	var names []string
-	for name, raw := range map[string]ijson.Raw{
-		"propose": s.Propose, "retry": s.Retry, "review": s.Review, "reopen": s.Reopen, "configure": s.Configure, "policy": s.Policy,
-		"cancel": s.Cancel, "restart": s.Restart, "resolve": s.Resolve, "finish": s.Finish,
+	for name, is := range map[string]bool{
+		"propose": s.Propose.is, "retry": s.Retry.is, "review": s.Review.is, "reopen": s.Reopen.is, "configure": s.Configure.is,
+		"policy": s.Policy.is, "cancel": s.Cancel.is, "restart": s.Restart.is, "resolve": s.Resolve.is, "finish": s.Finish.is,
 	} {
-		if raw != nil {
+		if is {
 			names = append(names, name)
 		}
 	}

@@ -219,21 +219,14 @@ func task(conn *sqlite.Conn, key dispatch.TaskKey) (dispatch.Task, error) {
 
 // approval finds the approval that a lookup names within a task, if it names one.
 func approval(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*dispatch.Approval, error) {
-	switch {
-	case l.ApprovalID != "":
-		a, err := approvalByID(conn, key.Tenant, l.ApprovalID)
-		if err != nil || a == nil || a.Task != key {
-			return nil, err
-		}
-		return a, nil
-	case l.Signature != "":
-		return one(conn, sqlApprovalLatest, func(stmt *sqlite.Stmt) {
-			bindTaskKey(stmt, key)
-			stmt.SetText(":signature", l.Signature)
-			stmt.SetText(":mode", string(l.Mode))
-		}, scanApproval)
+	if l.Signature == "" {
+		return nil, nil
 	}
-	return nil, nil
+	return one(conn, sqlApprovalLatest, func(stmt *sqlite.Stmt) {
+		bindTaskKey(stmt, key)
+		stmt.SetText(":signature", l.Signature)
+		stmt.SetText(":mode", string(l.Mode))
+	}, scanApproval)
 }
 
 func approvalByID(conn *sqlite.Conn, tenant, id string) (*dispatch.Approval, error) {

@@ -89,23 +89,9 @@ var approvals = []part{
 			"signature": {task.TaskKey, dispatch.Lookup{Signature: "signature-2", Mode: dispatch.Enforce}},
 			"mode":      {task.TaskKey, dispatch.Lookup{Signature: "signature-1", Mode: "dry_run"}},
 			"nothing":   {task.TaskKey, dispatch.Lookup{}},
-			"id, task":  {other.TaskKey, dispatch.Lookup{ApprovalID: "a1"}},
-			"id":        {task.TaskKey, dispatch.Lookup{ApprovalID: "a2"}},
 		} {
 			assert.Nil(t, load(t, s, miss.task, miss.look).Approval, name)
 		}
-	}},
-	{"an id finds its approval instead of the latest", func(t *testing.T, s dispatch.Store) {
-		task := apply(t, s, create(key("labels-1")))
-		first := ask(task, "a1", "signature-1")
-		task = judged(t, s, task, first)
-		task = judged(t, s, task, move(first.Approval, dispatch.Consumed))
-		task = judged(t, s, task, ask(task, "a2", "signature-1"))
-
-		found := load(t, s, task.TaskKey, dispatch.Lookup{
-			ApprovalID: "a1", Signature: "signature-1", Mode: dispatch.Enforce}).Approval
-		require.NotNil(t, found)
-		assert.Equal(t, "a1", found.ID)
 	}},
 	{"pending counts what waits for a person in this task", func(t *testing.T, s dispatch.Store) {
 		task := apply(t, s, create(key("labels-1")))
