@@ -62,10 +62,14 @@ func exitCode(err error) int {
 	}
 }
 
+// hint is the outermost remedy that anything on the way of an error added.
 func hint(err error) string {
 	var f *failure
-	if errors.As(err, &f) {
-		return f.fix
+	for errors.As(err, &f) {
+		if f.fix != "" {
+			return f.fix
+		}
+		err = f.err
 	}
 	return ""
 }

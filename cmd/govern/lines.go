@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"errors"
 	"io"
 )
@@ -16,6 +17,26 @@ type lines struct {
 
 func newLines(r io.Reader, limit int) *lines {
 	return &lines{r: bufio.NewReaderSize(r, 64<<10), limit: limit}
+}
+
+// wait is next for input that may never come: it ends with ctx, after which the lines cannot be read any more.
+func (l *lines) wait(ctx context.Context) ([]byte, int64, error) {
+	type read struct {
+		line   []byte
+		length int64
+		err    error
+	}
+	done := make(chan read, 1)
+	go func() {
+		line, length, err := l.next()
+		done <- read{line, length, err}
+	}()
+	select {
+	case r := <-done:
+		return r.line, r.length, r.err
+	case <-ctx.Done():
+		return nil, 0, ctx.Err()
+	}
 }
 
 // next gives a line without its end, and how long it was: more than the bytes given if it exceeds the limit.

@@ -6,8 +6,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// The test binary is also the program: called by the name govern it is govern. testscript puts it on PATH under
-// that name, for the scripts and for the tests that start processes of their own.
+// The test binary is the program too: called by the name govern, it is govern. A copy under that name is the first on
+// PATH, for scripts and for tests that start processes of their own.
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"govern": main})
 }

@@ -7,6 +7,9 @@ import (
 	"strconv"
 	"strings"
 	"text/tabwriter"
+	"unicode"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -94,23 +97,38 @@ func writeJSON(w io.Writer, v any) error {
 	if err != nil {
 		return err
 	}
-	_, err = w.Write(append(b, '\n'))
+	_, err = io.WriteString(w, visible(string(b), jsonEscape)+"\n")
 	return err
 }
 
-// printable shows a text on one line, with escapes for everything that a terminal would not show as itself:
-// control characters, and those that hide or reorder others.
+// jsonEscape is a character as JSON can write it in any string.
+func jsonEscape(r rune) string {
+	if r > 0xFFFF {
+		high, low := utf16.EncodeRune(r)
+		return fmt.Sprintf(`\u%04x\u%04x`, high, low)
+	}
+	return fmt.Sprintf(`\u%04x`, r)
+}
+
+// printable shows a text on one line, with an escape for everything that a terminal would not show as itself.
 func printable(s string) string {
+	return visible(s, func(r rune) string {
+		return strings.Trim(strconv.QuoteRuneToASCII(r), "'")
+	})
+}
+
+// visible escapes what a terminal would obey or hide instead of showing it: control characters, characters that
+// reorder their neighbours, spaces of odd kinds, and characters without a shape.
+func visible(s string, escape func(rune) string) string {
 	var b strings.Builder
 	for i, r := range s {
 		switch {
-		case r == '\uFFFD' && s[i] != "\uFFFD"[0]:
+		case r == utf8.RuneError && s[i] != "\uFFFD"[0]:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case strconv.IsPrint(r):
+		case strconv.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
 			b.WriteRune(r)
 		default:
-			q := strconv.QuoteRune(r)
-			b.WriteString(q[1 : len(q)-1])
+			b.WriteString(escape(r))
 		}
 	}
 	return b.String()

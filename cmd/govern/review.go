@@ -1,9 +1,9 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -57,6 +57,11 @@ func (a *app) reviewList() *cobra.Command {
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
 		if _, err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
 			return err
+		}
+		if task != "" {
+			if _, err := s.anyTask(cmd, task); err != nil {
+				return err
+			}
 		}
 		states := []dispatch.ApprovalState{dispatch.Pending}
 		if all {
@@ -112,12 +117,12 @@ func (a *app) reviewShow() *cobra.Command {
 		if f.json() {
 			return writeJSON(a.stdout, viewOf(ap))
 		}
-		return a.showApproval(ap)
+		return a.showApproval(s, ap)
 	})
 	return cmd
 }
 
-func (a *app) showApproval(ap dispatch.Approval) error {
+func (a *app) showApproval(s *system, ap dispatch.Approval) error {
 	w := a.stdout
 	row := func(name, value string) { fmt.Fprintf(w, "%-11s %s\n", name, printable(value)) }
 	row("approval", ap.ID)
@@ -129,27 +134,35 @@ func (a *app) showApproval(ap dispatch.Approval) error {
 	arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
 	members, _ := ijson.Members(arguments)
 	for _, m := range members {
-		value, isString := ijson.String(m.Value)
-		if !isString {
-			value = string(m.Value)
-		}
-		fmt.Fprintf(w, "  %s: %s\n", printable(m.Name), printable(value))
+		// Values stay JSON: 84 and "84", a line break and the two characters \n, are not the same call.
+		fmt.Fprintf(w, "  %s: %s\n", printable(m.Name), printable(string(m.Value)))
 	}
 	row("size", fmt.Sprintf("%d bytes", len(ap.Proposal)))
 	for _, v := range ap.Votes {
-		said := fmt.Sprintf("%s by %s at %s", v.Decision, v.Reviewer, rfc3339(v.Time))
+		said := fmt.Sprintf("%s by %s at %s", v.Decision, v.Reviewer, v.Time)
 		if v.Reason != "" {
 			said += ": " + v.Reason
 		}
 		row("vote", said)
 	}
-	row("needs", plural(max(ap.Terms.Approvers, 1), "approver"))
+	row("needs", needs(ap.Terms))
 	row("until", until(ap))
 	row("signature", ap.Signature)
 	if ap.State == dispatch.Pending {
-		fmt.Fprintf(w, "\nto approve exactly this:\n  govern review approve %s --signature %s\n", ap.ID, ap.Signature)
+		fmt.Fprintf(w, "\nto approve exactly this:\n  %s\n", s.command("review", "approve", ap.ID, "--signature", ap.Signature))
 	}
 	return nil
+}
+
+func needs(t dispatch.Terms) string {
+	said := plural(max(t.Approvers, 1), "approver")
+	if t.DistinctFromActor {
+		said += ", not the actor"
+	}
+	if t.ReasonRequired {
+		said += ", each with a reason"
+	}
+	return said
 }
 
 func (a *app) reviewVote(verb string, decision dispatch.ApprovalState) *cobra.Command {
@@ -161,7 +174,7 @@ func (a *app) reviewVote(verb string, decision dispatch.ApprovalState) *cobra.Co
 		Long: `Name the call by the ID of its approval together with the signature that govern review show printed, or by
 the exact proposal in a file. The reviewer is the operating system's user.`,
 		Example: fmt.Sprintf("  govern review %s ap-0123456789abcdef --signature 9c41…\n  govern review %s --proposal call.json", verb, verb),
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMostOne,
 	}
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&signature, "signature", "", "the `SIGNATURE` shown with the approval")
@@ -194,7 +207,7 @@ func (a *app) reviewReopen() *cobra.Command {
 		Use:     "reopen [ID --signature SIGNATURE | --proposal FILE]",
 		Short:   "Let people vote again on a rejected or expired call",
 		Example: "  govern review reopen ap-0123456789abcdef --signature 9c41…",
-		Args:    cobra.MaximumNArgs(1),
+		Args:    atMostOne,
 	}
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&signature, "signature", "", "the `SIGNATURE` shown with the approval")
@@ -240,6 +253,9 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 			return err
 		}
 		ap, err = do.byProposal(b)
+		if errors.Is(err, dispatch.ErrUnknownTask) {
+			return s.unknownTask(cmd.Context(), s.config.Task)
+		}
 		if err != nil {
 			return err
 		}
@@ -256,26 +272,15 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 	}
 	fmt.Fprintf(a.stdout, "%s is %s\n", ap.ID, ap.State)
 	if ap.State == dispatch.Approved {
-		fmt.Fprintf(a.stdout, "it can be used once, up to step %d of task %s: govern run --approved%s\n", ap.ExpiresAtStep, ap.Task.ID, s.taskArgument(ap))
+		fmt.Fprintf(a.stdout, "it can be used once, up to step %d of task %s:\n  %s\n", ap.ExpiresAtStep, ap.Task.ID,
+			s.command(s.forTask(ap.Task.ID, ap.Actor, "run", "--approved")...))
 	}
 	return nil
 }
 
-// taskArgument is what a command must add to work on the approval's task.
-func (s *system) taskArgument(ap dispatch.Approval) string {
-	var b strings.Builder
-	if ap.Task.ID != s.config.Task {
-		b.WriteString(" --task " + ap.Task.ID)
-	}
-	if ap.Actor != s.principal.Actor {
-		b.WriteString(" --actor " + ap.Actor)
-	}
-	return b.String()
-}
-
 // approvalError names an approval that does not exist, and the nearest that does.
 func (s *system) approvalError(cmd *cobra.Command, id string, err error) error {
-	if dispatch.KindOf(err) != dispatch.Misuse || err.Error() != dispatch.ErrUnknownApproval.Error() {
+	if !errors.Is(err, dispatch.ErrUnknownApproval) {
 		return err
 	}
 	list, listErr := s.store.Approvals(cmd.Context(), s.principal.Tenant, "")

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"syscall"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -36,12 +37,19 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	} else {
 		err = root.ExecuteContext(ctx)
 	}
+	var said *failure
+	if errors.Is(err, syscall.EPIPE) && !errors.As(err, &said) {
+		err = quietError(exitBroken) // whoever read a listing has seen enough of it
+	}
 	code := exitCode(err)
 	var quiet quietError
 	if err != nil && !errors.As(err, &quiet) {
-		fmt.Fprintln(stderr, "govern: "+printable(err.Error()))
-		if h := hint(err); h != "" {
-			fmt.Fprintln(stderr, "  "+printable(h))
+		prefix := "govern: "
+		for line := range strings.SplitSeq(err.Error()+"\n"+hint(err), "\n") {
+			if line != "" {
+				fmt.Fprintln(stderr, prefix+printable(line))
+			}
+			prefix = "  "
 		}
 	}
 	return code
@@ -62,11 +70,11 @@ What is allowed runs at most once, and is on record before its answer is given.`
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "configuration `FILE` instead of the built-in one ("+config.EnvConfig+")")
-	flags.StringArray("policy", nil, "folder of Rego, or JSON data file, instead of the built-in policy; may be repeated (GOVERN_POLICY)")
-	flags.Lookup("policy").Usage = "folder of Rego, or JSON data file, at this `PATH` instead of the built-in policy; may be repeated (GOVERN_POLICY)"
+	flags.StringArray("policy", nil, "folder of Rego, or JSON data file, at this `PATH` instead of the built-in policy; may be repeated (GOVERN_POLICY)")
 	flags.String("state", "", "state `FILE` (GOVERN_STATE)")
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.SetHelpCommand(helpCommand(root))
 	root.AddCommand(a.runCommand(), a.reviewCommand(), a.cancelCommand(), a.taskCommand(), a.logCommand(),
 		a.scenarioCommand(), a.policyCommand(), a.versionCommand())
 	group(root)
@@ -80,16 +88,38 @@ func group(cmd *cobra.Command) *cobra.Command {
 		if len(args) == 0 {
 			return cmd.Help()
 		}
-		var names []string
-		for _, c := range cmd.Commands() {
-			if c.IsAvailableCommand() {
-				names = append(names, c.Name())
-			}
-		}
-		return misuse(fmt.Errorf("%s has no command %q", cmd.CommandPath(), args[0])).near(args[0], names,
-			"it has "+strings.Join(names, ", "))
+		return noCommand(cmd, args[0])
 	}
 	return cmd
+}
+
+func noCommand(cmd *cobra.Command, word string) error {
+	err := misuse(fmt.Errorf("%s has no command %q", cmd.CommandPath(), word))
+	var names []string
+	for _, c := range cmd.Commands() {
+		if c.IsAvailableCommand() {
+			names = append(names, c.Name())
+		}
+	}
+	if len(names) == 0 {
+		return err.hint("usage: " + cmd.UseLine())
+	}
+	return err.near(word, names, "it has "+strings.Join(names, ", "))
+}
+
+// helpCommand does what cobra's own does, and fails for a command that does not exist.
+func helpCommand(root *cobra.Command) *cobra.Command {
+	return &cobra.Command{Use: "help [COMMAND]", Short: "Help about any command", Example: "  govern help review approve",
+		RunE: func(_ *cobra.Command, words []string) error {
+			found, rest, err := root.Find(words)
+			if err != nil {
+				return misuse(err)
+			}
+			if len(rest) > 0 {
+				return noCommand(found, rest[0])
+			}
+			return found.Help()
+		}}
 }
 
 // args checks the number of a command's arguments and names the missing or surplus one.
@@ -99,10 +129,22 @@ func args(names ...string) cobra.PositionalArgs {
 			return misuse(fmt.Errorf("%s needs %s", cmd.CommandPath(), names[len(given)])).hint("usage: " + cmd.UseLine())
 		}
 		if len(given) > len(names) {
-			return misuse(fmt.Errorf("%s takes no argument %q", cmd.CommandPath(), given[len(names)])).hint("usage: " + cmd.UseLine())
+			return surplus(cmd, given[len(names)])
 		}
 		return nil
 	}
+}
+
+// atMostOne lets a command have one argument or none.
+func atMostOne(cmd *cobra.Command, given []string) error {
+	if len(given) > 1 {
+		return surplus(cmd, given[1])
+	}
+	return nil
+}
+
+func surplus(cmd *cobra.Command, argument string) error {
+	return misuse(fmt.Errorf("%s takes no argument %q", cmd.CommandPath(), argument)).hint("usage: " + cmd.UseLine())
 }
 
 func flagError(cmd *cobra.Command, err error) error {

@@ -8,11 +8,15 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/strictyaml"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -31,22 +35,20 @@ the first of 1, 5, 3, 4.`,
 		Example: `  govern run examples/warehouse/proposals.jsonl
   govern run --approved            # propose again what a person has approved, and nothing else
   my-agent | govern run --task labels-2 --retry 2 -`,
-		Args: func(cmd *cobra.Command, given []string) error {
-			if len(given) > 1 {
-				return misuse(fmt.Errorf("govern run takes one file, and %q is another", given[1])).hint("usage: " + cmd.UseLine())
-			}
-			return nil
-		},
+		Args: atMostOne,
 		RunE: func(cmd *cobra.Command, given []string) error {
 			if cmd.Flags().Changed("retry") && (retry < 1 || retry > dispatch.MaxAttempts) {
 				return misuse(fmt.Errorf("--retry is %d", retry)).hint("give the number of attempts a proposal, 1 or 2")
 			}
-			file := "-"
-			if len(given) == 1 {
+			var file string
+			switch {
+			case len(given) == 1:
 				file = given[0]
+			case !approved:
+				file = "-"
 			}
 			var in io.Reader
-			if len(given) == 1 || !approved {
+			if file != "" {
 				f, err := a.open(file)
 				if err != nil {
 					return err
@@ -59,7 +61,7 @@ the first of 1, 5, 3, 4.`,
 				return err
 			}
 			defer s.close()
-			return a.runProposals(cmd.Context(), s, in, retry, approved)
+			return a.runProposals(cmd.Context(), s, in, &proposals{file: file, retry: retry, approved: approved})
 		},
 	}
 	taskFlags(cmd)
@@ -76,13 +78,16 @@ func taskFlags(cmd *cobra.Command) {
 // open opens a file of proposals, or standard input for "-".
 func (a *app) open(file string) (io.ReadCloser, error) {
 	if file == "-" {
+		if isTerminal(a.stdin) {
+			fmt.Fprintln(a.stderr, "reading from this terminal; end with Ctrl-D")
+		}
 		return io.NopCloser(a.stdin), nil
 	}
 	f, err := os.Open(file)
 	if err == nil {
 		var info fs.FileInfo
 		if info, err = f.Stat(); err == nil && info.IsDir() {
-			err = fmt.Errorf("%s is a folder", file)
+			err = errors.Join(f.Close(), &fs.PathError{Op: "read", Path: file, Err: syscall.EISDIR})
 		}
 	}
 	if err != nil {
@@ -91,26 +96,35 @@ func (a *app) open(file string) (io.ReadCloser, error) {
 	return f, nil
 }
 
-// fileError names a file that cannot be read, and one beside it that was perhaps meant.
+// fileError says what a person can do about a file that cannot be read. One that does not exist may be mistyped.
 func fileError(file string, err error) error {
 	f := misuse(err)
-	if !errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, syscall.EISDIR):
+		return f.hint("it is a folder; name a file in it")
+	case errors.Is(err, fs.ErrPermission):
+		return f.hint("let this user read it")
+	case !errors.Is(err, fs.ErrNotExist):
 		return f
 	}
-	entries, _ := os.ReadDir(filepath.Dir(file))
+	folder, name := filepath.Split(file)
+	entries, _ := os.ReadDir(filepath.Clean(folder))
 	var names []string
 	for _, e := range entries {
-		names = append(names, filepath.Join(filepath.Dir(file), e.Name()))
+		names = append(names, e.Name())
 	}
-	return f.near(file, names, "check the path; there is no file of that name")
+	if near, ok := strictyaml.Nearest(name, names); ok {
+		return f.hint("did you mean " + folder + near + "?")
+	}
+	return f.hint("check the path; there is no file of that name")
 }
 
-func (a *app) runProposals(ctx context.Context, s *system, in io.Reader, retry int, approved bool) error {
-	r := &proposals{app: a, system: s, retry: retry, counts: map[dispatch.Status]int{}, shown: time.Now()}
+func (a *app) runProposals(ctx context.Context, s *system, in io.Reader, r *proposals) error {
+	r.app, r.system, r.counts, r.shown = a, s, map[dispatch.Status]int{}, time.Now()
 	if err := s.ensureTask(ctx); err != nil {
 		return err
 	}
-	err := r.all(ctx, in, approved)
+	err := r.all(ctx, in)
 	r.summary(ctx)
 	if err != nil {
 		return err
@@ -125,7 +139,10 @@ func (a *app) runProposals(ctx context.Context, s *system, in io.Reader, retry i
 type proposals struct {
 	*app
 	*system
+	// file is where the proposals come from, empty if there are only the approved ones.
+	file     string
 	retry    int
+	approved bool
 	progress bool
 	n        int
 	counts   map[dispatch.Status]int
@@ -134,9 +151,9 @@ type proposals struct {
 	shown    time.Time
 }
 
-func (r *proposals) all(ctx context.Context, in io.Reader, approved bool) error {
+func (r *proposals) all(ctx context.Context, in io.Reader) error {
 	r.progress = isTerminal(r.stderr) && !isTerminal(r.stdout)
-	if approved {
+	if r.approved {
 		list, err := r.store.Approvals(ctx, r.principal.Tenant, r.config.Task, dispatch.Approved)
 		if err != nil {
 			return err
@@ -155,11 +172,13 @@ func (r *proposals) all(ctx context.Context, in io.Reader, approved bool) error 
 	}
 	l := newLines(in, r.dispatcher.Snapshot().Limits.Bytes)
 	for {
-		line, length, err := l.next()
-		if errors.Is(err, io.EOF) {
+		line, length, err := l.wait(ctx)
+		switch {
+		case errors.Is(err, io.EOF):
 			return nil
-		}
-		if err != nil {
+		case err != nil && ctx.Err() != nil:
+			return fmt.Errorf("stopped before proposal %d: %w", r.n+1, err)
+		case err != nil:
 			return misuse(fmt.Errorf("the proposals end early: %w", err))
 		}
 		if err := r.one(ctx, line, length); err != nil {
@@ -170,9 +189,6 @@ func (r *proposals) all(ctx context.Context, in io.Reader, approved bool) error 
 
 // one dispatches one proposal and prints its result.
 func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
-	if err := ctx.Err(); err != nil {
-		return fmt.Errorf("stopped before proposal %d: %w", r.n+1, err)
-	}
 	origin := dispatch.Origin{Door: "cli", Length: length}
 	var result dispatch.Result
 	err := error(dispatch.ErrRetryCallID)
@@ -196,7 +212,7 @@ func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
 	r.counts[result.Status]++
 	r.code = worst(r.code, statusCode(result))
 	if err := writeJSON(r.stdout, result); err != nil {
-		return fmt.Errorf("proposal %d was carried out and is on record, but its result could not be written: %w", r.n, err)
+		return &failure{code: exitBroken, err: fmt.Errorf("proposal %d was carried out and is on record, but its result could not be written: %w", r.n, err)}
 	}
 	if r.progress && time.Since(r.shown) > time.Second {
 		r.shown = time.Now()
@@ -212,7 +228,11 @@ func (r *proposals) summary(ctx context.Context) {
 		fmt.Fprint(w, "\r")
 	}
 	if r.n == 0 {
-		fmt.Fprintf(w, "no proposals for task %s\n", r.config.Task)
+		what := "no proposals"
+		if r.approved {
+			what = "no approved calls"
+		}
+		fmt.Fprintf(w, "%s for task %s\n", what, r.config.Task)
 		return
 	}
 	fmt.Fprintf(w, "%s for task %s under policy %s\n", plural(r.n, "proposal"), r.config.Task, r.dispatcher.Snapshot().Version)
@@ -229,6 +249,54 @@ func (r *proposals) summary(ctx context.Context) {
 	}
 	if p, ok := r.config.Profiles[t.Profile]; ok {
 		fmt.Fprintf(w, "  step %d of %d\n", min(t.Steps, p.MaxSteps), p.MaxSteps)
+	}
+	r.next(ctx, t)
+}
+
+// next gives the commands that lead on from here, ready to be pasted.
+func (r *proposals) next(ctx context.Context, t dispatch.Task) {
+	if r.counts[dispatch.StatusApprovalRequired] > 0 {
+		fmt.Fprintf(r.stderr, "to see what waits for a person:\n  %s\n", r.command("review", "list"))
+	}
+	if r.counts[dispatch.StatusBudgetExhausted]+r.counts[dispatch.StatusCancelled]+r.counts[dispatch.StatusDeadlineExceeded] == 0 {
+		return
+	}
+	list, err := r.store.Tasks(ctx, t.Tenant)
+	if err != nil {
+		return
+	}
+	taken := map[string]bool{}
+	for name := range r.config.Tasks {
+		taken[name] = true
+	}
+	for _, other := range list {
+		taken[other.ID] = true
+	}
+	fresh := nextName(t.ID, taken)
+	fmt.Fprintf(r.stderr, "to go on with another task:\n  %s\n", r.createTask(fresh, t.Actor, t.Profile))
+	if r.file == "" {
+		return
+	}
+	words := r.forTask(fresh, t.Actor, "run")
+	if r.retry > 0 {
+		words = append(words, "--retry", fmt.Sprint(r.retry))
+	}
+	fmt.Fprintf(r.stderr, "  %s\n", r.command(append(words, r.file)...))
+}
+
+// nextName counts a name's last number up to one that is not taken: labels-1 gives labels-2.
+func nextName(name string, taken map[string]bool) string {
+	base, n := name, 1
+	if i := strings.LastIndexByte(name, '-'); i > 0 {
+		if last, err := strconv.Atoi(name[i+1:]); err == nil {
+			base, n = name[:i], last
+		}
+	}
+	for {
+		n++
+		if next := fmt.Sprintf("%s-%d", base, n); !taken[next] {
+			return next
+		}
 	}
 }
 

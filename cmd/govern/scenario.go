@@ -176,8 +176,9 @@ func (w world) Snapshot(ctx context.Context, s scenario.Setting) (*dispatch.Snap
 		}
 		p.Readable = []string{scenarioSet}
 	}
-	c := config.Config{Profiles: map[string]config.Profile{s.Profile: p}}
-	if err := c.CheckNames(w.toolNames()); err != nil {
+	c := w.config
+	c.Profiles = map[string]config.Profile{s.Profile: p}
+	if err := c.CheckNames(w.toolNames(), source.ReadableSets()); err != nil {
 		return nil, err
 	}
 	_, snapshot, err := newSnapshot(ctx, c, source, s.Wrap(w.tools))

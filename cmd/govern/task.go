@@ -136,6 +136,19 @@ func (s *system) anyTask(cmd *cobra.Command, id string) (dispatch.Task, error) {
 	return t, misuse(fmt.Errorf("there is no task %q", id)).near(id, names, "govern task list shows what there is; a configured task is made at its first use")
 }
 
+// writeTask writes a task as JSON, as it is after a change.
+func (a *app) writeTask(cmd *cobra.Command, s *system, key dispatch.TaskKey) error {
+	t, err := s.store.Task(cmd.Context(), key)
+	if err != nil {
+		return err
+	}
+	waiting, err := s.store.Approvals(cmd.Context(), key.Tenant, key.ID, dispatch.Pending)
+	if err != nil {
+		return err
+	}
+	return writeJSON(a.stdout, s.taskView(t, len(waiting)))
+}
+
 func (a *app) taskCreate() *cobra.Command {
 	var profile, actor, deadline string
 	cmd := &cobra.Command{
@@ -144,18 +157,18 @@ func (a *app) taskCreate() *cobra.Command {
 may do.`,
 		Example: "  govern task create labels-2\n  govern task create count-7 --profile warehouse --actor maya --deadline 8h",
 	}
-	cmd.Flags().StringVar(&profile, "profile", "", "the `NAME` of a configured profile (default: that of the configured task, if there is only one)")
+	cmd.Flags().StringVar(&profile, "profile", "", "the `NAME` of a configured profile (default: that of the task in use, or the only one)")
 	cmd.Flags().StringVar(&actor, "actor", "", "on behalf of this `NAME` (default: the configuration's actor)")
+	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&deadline, "deadline", "", "when its time is up: RFC 3339, or a `DURATION` from now such as 8h")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
 		t := dispatch.Task{TaskKey: dispatch.TaskKey{Tenant: s.principal.Tenant, ID: given[0]}, Profile: profile, Actor: s.principal.Actor}
 		names := slices.Sorted(maps.Keys(s.config.Profiles))
 		if t.Profile == "" {
-			configured, ok := s.config.Tasks[s.config.Task]
-			if !ok {
-				return misuse(errors.New("the task needs --profile")).hint(fmt.Sprintf("there is %q", names))
-			}
-			t.Profile = configured.Profile
+			t.Profile = s.defaultProfile()
+		}
+		if t.Profile == "" {
+			return misuse(errors.New("the task needs --profile")).hint(fmt.Sprintf("there is %q", names))
 		}
 		if !slices.Contains(names, t.Profile) {
 			return misuse(fmt.Errorf("there is no profile %q", t.Profile)).near(t.Profile, names, fmt.Sprintf("there is %q", names))
@@ -171,6 +184,9 @@ may do.`,
 				return &failure{code: exitDenied, err: fmt.Errorf("there is a task %q already", t.ID), fix: "choose another name; govern task list shows what there is"}
 			}
 			return err
+		}
+		if f.json() {
+			return a.writeTask(cmd, s, t.TaskKey)
 		}
 		fmt.Fprintf(a.stdout, "made task %s for %s with profile %s: %s\n", t.ID, t.Actor, t.Profile, plural(s.config.Profiles[t.Profile].MaxSteps, "step"))
 		return nil
@@ -195,18 +211,26 @@ func (a *app) cancelCommand() *cobra.Command {
 What has taken place stays.`,
 		Example: "  govern cancel labels-1",
 	}
+	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
-		if _, ok := s.config.Tasks[given[0]]; ok && given[0] == s.config.Task {
-			if err := s.ensureTask(cmd.Context()); err != nil {
+		key := dispatch.TaskKey{Tenant: s.principal.Tenant, ID: given[0]}
+		_, err := s.store.Task(cmd.Context(), key)
+		if configured, ok := s.config.Tasks[key.ID]; ok && errors.Is(err, dispatch.ErrUnknownTask) {
+			// A configured task can be cancelled before its first use.
+			err := s.dispatcher.EnsureTask(cmd.Context(), dispatch.Task{TaskKey: key, Profile: configured.Profile, Actor: configured.Actor}, operator())
+			if err != nil {
 				return err
 			}
 		}
-		t, err := s.anyTask(cmd, given[0])
+		t, err := s.anyTask(cmd, key.ID)
 		if err != nil {
 			return err
 		}
-		if err := s.dispatcher.Cancel(cmd.Context(), t.TaskKey, operator()); err != nil {
+		if err := s.dispatcher.Cancel(cmd.Context(), key, operator()); err != nil {
 			return err
+		}
+		if f.json() {
+			return a.writeTask(cmd, s, key)
 		}
 		if t.Cancelled {
 			fmt.Fprintf(a.stdout, "task %s was cancelled already\n", t.ID)

@@ -9,9 +9,11 @@ import (
 	"os"
 	"os/user"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/policy-dispatch/govern"
 	"github.com/policy-dispatch/govern/internal/config"
@@ -24,7 +26,10 @@ import (
 
 // governed is configuration, policy and tools, before there is any state.
 type governed struct {
-	config   config.Config
+	config config.Config
+	// file names the configuration, empty for the built-in one, and inFile is what that says by itself.
+	file     string
+	inFile   config.Config
 	source   opa.Source
 	tools    map[string]dispatch.Tool
 	policy   *opa.Policy
@@ -41,7 +46,18 @@ type system struct {
 
 // load reads and checks configuration, policy and tools. It touches no state.
 func (a *app) load(cmd *cobra.Command) (governed, error) {
-	c, err := a.readConfig(cmd)
+	if err := checkPolicyFlag(cmd); err != nil {
+		return governed{}, err
+	}
+	file, err := a.configPath(cmd)
+	if err != nil {
+		return governed{}, err
+	}
+	inFile, err := parseConfig(file)
+	if err != nil {
+		return governed{}, misuse(err)
+	}
+	c, err := inFile.Overlay(cmd.Flags())
 	if err != nil {
 		return governed{}, misuse(err)
 	}
@@ -49,6 +65,7 @@ func (a *app) load(cmd *cobra.Command) (governed, error) {
 	if err != nil {
 		return g, misuse(err)
 	}
+	g.file, g.inFile = file, inFile
 	return g, nil
 }
 
@@ -62,7 +79,7 @@ func assemble(ctx context.Context, c config.Config) (governed, error) {
 	if g.tools, err = labTools(); err != nil {
 		return g, err
 	}
-	if err = c.CheckNames(g.toolNames()); err != nil {
+	if err = c.CheckNames(g.toolNames(), g.source.ReadableSets()); err != nil {
 		return g, err
 	}
 	g.policy, g.snapshot, err = newSnapshot(ctx, c, g.source, g.tools)
@@ -71,19 +88,75 @@ func assemble(ctx context.Context, c config.Config) (governed, error) {
 
 func (g *governed) toolNames() []string { return slices.Sorted(maps.Keys(g.tools)) }
 
-func (a *app) readConfig(cmd *cobra.Command) (config.Config, error) {
-	file := a.configFile
-	if env, ok := os.LookupEnv(config.EnvConfig); ok && file == "" {
-		file = env
-		if file == "" {
-			return config.Config{}, fmt.Errorf("%s is set to nothing; name a file, or unset it", config.EnvConfig)
+// checkPolicyFlag refuses an empty path, which would be lost on the way and so give the built-in policy.
+func checkPolicyFlag(cmd *cobra.Command) error {
+	flag, _ := cmd.Flags().Lookup("policy").Value.(pflag.SliceValue)
+	if slices.Contains(flag.GetSlice(), "") {
+		return misuse(errors.New("--policy is given without a path")).hint("name a folder, or leave the flag out for the built-in policy")
+	}
+	return nil
+}
+
+// configPath is empty for the built-in configuration, unless something names it and names nothing.
+func (a *app) configPath(cmd *cobra.Command) (string, error) {
+	if cmd.Flags().Changed("config") {
+		if a.configFile == "" {
+			return "", misuse(errors.New("--config is given without a file")).hint("name one, or leave the flag out for the built-in configuration")
+		}
+		return a.configFile, nil
+	}
+	file, ok := os.LookupEnv(config.EnvConfig)
+	if ok && file == "" {
+		return "", misuse(fmt.Errorf("%s is set to nothing", config.EnvConfig)).hint("name a file, or unset it")
+	}
+	return file, nil
+}
+
+// command is a command line that works on the same state under the same policy as this one, whatever flags and
+// environment said: people paste it.
+func (g *governed) command(words ...string) string {
+	words = append([]string{"govern"}, words...)
+	if g.file != "" {
+		words = append(words, "--config", g.file)
+	}
+	if !slices.Equal(g.config.Policy, g.inFile.Policy) {
+		for _, path := range g.config.Policy {
+			words = append(words, "--policy", path)
 		}
 	}
-	c, err := parseConfig(file)
-	if err != nil {
-		return c, err
+	if g.config.State != g.inFile.State {
+		words = append(words, "--state", g.config.State)
 	}
-	return c.Overlay(cmd.Flags())
+	for i, w := range words {
+		words[i] = shellWord(w)
+	}
+	return strings.Join(words, " ")
+}
+
+// forTask adds the flags that choose a task and its actor, where the configuration does not.
+func (g *governed) forTask(task, actor string, words ...string) []string {
+	if task != g.inFile.Task {
+		words = append(words, "--task", task)
+	}
+	return g.forActor(actor, words...)
+}
+
+func (g *governed) forActor(actor string, words ...string) []string {
+	if actor != g.inFile.Actor {
+		words = append(words, "--actor", actor)
+	}
+	return words
+}
+
+// shellWord quotes what a shell would take apart.
+func shellWord(s string) string {
+	plain := func(r rune) bool {
+		return r > 127 || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
+	}
+	if s != "" && strings.IndexFunc(s, func(r rune) bool { return !plain(r) }) < 0 {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }
 
 func parseConfig(file string) (config.Config, error) {
@@ -95,8 +168,7 @@ func parseConfig(file string) (config.Config, error) {
 		return config.Parse("the built-in config.yaml", b)
 	}
 	c, err := config.Read(file)
-	var missing *fs.PathError
-	if errors.As(err, &missing) {
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return c, fileError(file, err)
 	}
 	return c, err
@@ -182,7 +254,10 @@ func (a *app) start(cmd *cobra.Command) (*system, error) {
 		return nil, err
 	}
 	store, err := sqlite.Open(cmd.Context(), g.config.State, sqlite.Options{})
-	if err != nil {
+	switch {
+	case dispatch.KindOf(err) != dispatch.Broken:
+		return nil, err
+	case err != nil:
 		return nil, misuse(err)
 	}
 	s := &system{governed: g, store: store, principal: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}}
@@ -201,6 +276,9 @@ func (s *system) ensureTask(ctx context.Context) error {
 	t, ok := s.config.Tasks[s.config.Task]
 	if ok {
 		err := s.dispatcher.EnsureTask(ctx, dispatch.Task{TaskKey: s.key(), Profile: t.Profile, Actor: t.Actor}, operator())
+		if errors.Is(err, dispatch.ErrTaskExists) {
+			return misuse(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -232,7 +310,30 @@ func (s *system) unknownTask(ctx context.Context, id string) error {
 	}
 	slices.Sort(names)
 	return misuse(fmt.Errorf("%s has no task %q", s.principal.Actor, id)).
-		near(id, slices.Compact(names), "make one with govern task create "+id)
+		near(id, slices.Compact(names), "make one with "+s.createTask(id, s.principal.Actor, s.defaultProfile()))
+}
+
+// createTask is the command that makes a task.
+func (s *system) createTask(id, actor, profile string) string {
+	words := s.forActor(actor, "task", "create", id)
+	if profile != s.defaultProfile() {
+		words = append(words, "--profile", profile)
+	}
+	return s.command(words...)
+}
+
+// defaultProfile is the profile of a task that is made without saying one: that of the task in use, or the only one.
+// It is empty if there is no such profile.
+func (s *system) defaultProfile() string {
+	if t, ok := s.config.Tasks[s.config.Task]; ok {
+		return t.Profile
+	}
+	if len(s.config.Profiles) == 1 {
+		for name := range s.config.Profiles {
+			return name
+		}
+	}
+	return ""
 }
 
 // remedy tells people what to do about a status, from the policy's own METADATA.

@@ -2,6 +2,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"os"
@@ -23,6 +24,8 @@ type Config struct {
 	Profiles map[string]Profile `json:"profiles"`
 	// Tasks are made at their first use.
 	Tasks map[string]Task `json:"tasks"`
+
+	file string // for errors
 }
 
 // Profile is what a kind of work may do.
@@ -67,6 +70,7 @@ func Parse(file string, b []byte) (Config, error) {
 	if err := strictyaml.Unmarshal(file, b, &c); err != nil {
 		return Config{}, err
 	}
+	c.file = file
 	if err := c.check(); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", file, err)
 	}
@@ -74,11 +78,14 @@ func Parse(file string, b []byte) (Config, error) {
 }
 
 func (c Config) check() error {
+	if slices.Contains(c.Policy, "") {
+		return errors.New("policy names an empty path; name a folder of Rego or a JSON data file, or leave it out for the built-in policy")
+	}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p := c.Profiles[name]
 		at := "profiles." + name
 		if p.MaxSteps < 1 || p.MaxSteps > MostSteps {
-			return fmt.Errorf("%s.max_steps is %d; state how many proposals a task may make, 1 to %d", at, p.MaxSteps, MostSteps)
+			return fmt.Errorf("%s.max_steps must state how many proposals a task may make, 1 to %d; it is %d, or missing", at, MostSteps, p.MaxSteps)
 		}
 		if n := p.MaxPending; n != nil && (*n < 1 || *n > MostPending) {
 			return fmt.Errorf("%s.max_pending is %d; give 1 to %d", at, *n, MostPending)
@@ -101,12 +108,19 @@ func (c Config) check() error {
 	return nil
 }
 
-// CheckNames refuses profiles that permit tools which do not exist.
-func (c Config) CheckNames(tools []string) error {
+// CheckNames refuses profiles that name tools or sets of targets which do not exist. Without any set the policy's
+// data is not what it should be, and that is the policy's error.
+func (c Config) CheckNames(tools, readable []string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		for _, tool := range c.Profiles[name].Tools {
-			if !slices.Contains(tools, tool) {
-				return fmt.Errorf("profiles.%s.tools: %s", name, unknown("tool", tool, tools))
+		p := c.Profiles[name]
+		for _, list := range []struct {
+			key, what    string
+			names, known []string
+		}{{"tools", "tool", p.Tools, tools}, {"readable", "set of targets", p.Readable, readable}} {
+			for _, n := range list.names {
+				if len(list.known) > 0 && !slices.Contains(list.known, n) {
+					return fmt.Errorf("%s: profiles.%s.%s: %s", c.file, name, list.key, unknown(list.what, n, list.known))
+				}
 			}
 		}
 	}

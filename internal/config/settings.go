@@ -79,7 +79,7 @@ func (c Config) Overlay(flags *pflag.FlagSet) (Config, error) {
 			}
 		}
 	}
-	return c, nil
+	return c, c.check()
 }
 
 func envName(key string) string { return "GOVERN_" + strings.ToUpper(key) }

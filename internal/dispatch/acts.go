@@ -56,7 +56,7 @@ func nextReview(t Task, a Approval, r Review, now time.Time) (Commit, error) {
 		return Commit{}, ErrAlreadyVoted
 	}
 	c := begin(t, now)
-	vote := Vote{Reviewer: r.Reviewer, Decision: r.Decision, Reason: r.Reason, Time: now}
+	vote := Vote{Reviewer: r.Reviewer, Decision: r.Decision, Reason: r.Reason, Time: formatTime(now)}
 	if r.Decision == string(Approved) {
 		vote.Lifetime = r.lifetime(a.Terms)
 	}

@@ -59,11 +59,12 @@ func (a *Approval) Tool() string { return stringAt(a.Proposal, "/tool") }
 
 // Vote is one person's word on one approval.
 type Vote struct {
-	Reviewer string    `json:"reviewer"`
-	Decision string    `json:"decision"`
-	Lifetime int       `json:"lifetime,omitzero"`
-	Reason   string    `json:"reason,omitzero"`
-	Time     time.Time `json:"time"`
+	Reviewer string `json:"reviewer"`
+	Decision string `json:"decision"`
+	Lifetime int    `json:"lifetime,omitzero"`
+	Reason   string `json:"reason,omitzero"`
+	// Time is RFC 3339 in UTC, like every time in an entry.
+	Time string `json:"time"`
 }
 
 // Operation is one intended effect that was committed, under the key that names it across attempts.

@@ -1,9 +1,12 @@
 package dispatch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -187,16 +190,57 @@ func parseDecision(raw ijson.Raw) (Decision, error) {
 			return Decision{}, malformed("the decision has no %s", name)
 		}
 	}
+	// A null would read as what is left out, and what is left out can mean a default.
+	if hasNull(raw) {
+		return Decision{}, malformed("the decision has a null in it")
+	}
 	var d Decision
 	if err := ijson.Unmarshal(raw, &d); err != nil {
 		return Decision{}, malformed("%v", err)
 	}
-	for name, value := range present {
-		if string(value) == "null" {
-			return Decision{}, malformed("the decision's %s is null", name)
+	for _, r := range d.Reasons {
+		if r.Code == "" || r.Message == "" {
+			return Decision{}, malformed("a reason has no code or no message")
 		}
 	}
-	return d, nil
+	return d, zeroTerms(present["approval"])
+}
+
+func hasNull(raw ijson.Raw) bool {
+	if !bytes.Contains(raw, []byte("null")) {
+		return false
+	}
+	var v any
+	if ijson.Unmarshal(raw, &v) != nil {
+		return true
+	}
+	return containsNil(v)
+}
+
+func containsNil(v any) bool {
+	switch v := v.(type) {
+	case nil:
+		return true
+	case []any:
+		return slices.ContainsFunc(v, containsNil)
+	case map[string]any:
+		return slices.ContainsFunc(slices.Collect(maps.Values(v)), containsNil)
+	}
+	return false
+}
+
+// zeroTerms refuses terms that are stated as what only leaving them out may mean.
+func zeroTerms(raw ijson.Raw) error {
+	if raw == nil {
+		return nil
+	}
+	members, _ := ijson.Members(raw)
+	for _, m := range members {
+		if v := string(m.Value); v == "0" || v == `""` {
+			return malformed("approval.%s is %s; leave it out for its default", m.Name, v)
+		}
+	}
+	return nil
 }
 
 // check refuses a decision that its own facts forbid. A wrong policy can then allow too much, but never twice,

@@ -35,7 +35,7 @@ func writeFacts() Facts {
 	f.Call.Signature, f.Call.Target, f.Call.Key = "s", "n", "k"
 	f.Task = Task{TaskKey: TaskKey{"default", "labels-1"}, Actor: "learner", Profile: "warehouse", Steps: 2, Revision: 7, Updated: at}
 	f.State.Approval = &Approval{ID: "ap-1", Task: f.Task.TaskKey, Signature: "s", Definition: "d", Mode: Enforce, State: Approved,
-		Votes: []Vote{{Reviewer: "maya", Decision: "approved", Lifetime: 3, Time: at}}, ExpiresAtStep: 5, ExpiresAt: at.Add(time.Hour)}
+		Votes: []Vote{{Reviewer: "maya", Decision: "approved", Lifetime: 3, Time: formatTime(at)}}, ExpiresAtStep: 5, ExpiresAt: at.Add(time.Hour)}
 	return f
 }
 
@@ -106,6 +106,12 @@ func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
 		"a status in capitals":         strings.Replace(denied, `"status":"outside_window"`, `"status":"OUTSIDE"`, 1),
 		"an empty status":              strings.Replace(denied, `"status":"outside_window"`, `"status":""`, 1),
 		"terms missing":                strings.Replace(asking, `,"approval":{}`, ``, 1),
+		"a reason that is null":        change(`[]`, `[null]`),
+		"a reason without its message": change(`[]`, `[{"code":"a"}]`),
+		"no approvers":                 change(`{"approvers":1}`, `{"approvers":0}`),
+		"a lifetime of zero":           change(`{"approvers":1}`, `{"lifetime":0}`),
+		"B046: an empty ttl":           change(`{"approvers":1}`, `{"ttl":""}`),
+		"B046: a ttl of null":          change(`{"approvers":1}`, `{"ttl":null}`),
 		"no JSON":                      `{"effect":`,
 	} {
 		t.Run(name, func(t *testing.T) {

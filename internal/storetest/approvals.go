@@ -16,8 +16,8 @@ var approvals = []part{
 		a := ask(task, "a1", "signature-1")
 		a.Terms = dispatch.Terms{Approvers: 2, DistinctFromActor: true, Lifetime: 4, TTL: "90m", ReasonRequired: true}
 		a.Votes = []dispatch.Vote{
-			{Reviewer: "kim", Decision: "approved", Lifetime: 3, Reason: "looks right", Time: at(time.Second)},
-			{Reviewer: "lee", Decision: "approved", Time: at(2 * time.Second)},
+			{Reviewer: "kim", Decision: "approved", Lifetime: 3, Reason: "looks right", Time: moment(at(time.Second))},
+			{Reviewer: "lee", Decision: "approved", Time: moment(at(2 * time.Second))},
 		}
 		a.State, a.ExpiresAtStep = dispatch.Approved, 5
 		task = judged(t, s, task, a)
@@ -36,7 +36,7 @@ var approvals = []part{
 		change := move(a.Approval, dispatch.Rejected)
 		change.Actor, change.Signature, change.Definition, change.Mode = "teacher", "signature-2", "definition-2", "dry_run"
 		change.Step, change.Proposal, change.Terms = 9, []byte(`{"tool":"other"}`), dispatch.Terms{Approvers: 3}
-		change.Votes = []dispatch.Vote{{Reviewer: "kim", Decision: "rejected", Time: at(time.Second)}}
+		change.Votes = []dispatch.Vote{{Reviewer: "kim", Decision: "rejected", Time: moment(at(time.Second))}}
 		change.ExpiresAtStep, change.ExpiresAt, change.PolicyVersion = 12, time.Time{}, "2@sha256:bb"
 		judged(t, s, task, change)
 

@@ -47,6 +47,9 @@ var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return noon.Add(d) }
 
+// moment is a time as votes hold it.
+func moment(t time.Time) string { return t.Format(time.RFC3339Nano) }
+
 func key(id string) dispatch.TaskKey { return dispatch.TaskKey{Tenant: tenant, ID: id} }
 
 // create is a commit that makes a task, with its entry.

@@ -81,7 +81,7 @@ var tasks = []part{
 			c.Record.Target, c.Record.Value = odd, []byte(odd)
 			a := ask(c.Task, "approval", "signature")
 			a.ID, a.Signature, a.Proposal = odd, odd, []byte(odd)
-			a.Votes = []dispatch.Vote{{Reviewer: odd, Decision: "approved", Reason: odd, Time: at(0)}}
+			a.Votes = []dispatch.Vote{{Reviewer: odd, Decision: "approved", Reason: odd, Time: moment(at(0))}}
 			c.Approvals = []dispatch.ApprovalChange{a}
 			apply(t, s, c)
 
