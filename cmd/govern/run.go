@@ -56,7 +56,7 @@ the first of 1, 5, 3, 4.`,
 				defer f.Close()
 				in = f
 			}
-			s, err := a.start(cmd)
+			s, err := a.start(cmd, false)
 			if err != nil {
 				return err
 			}

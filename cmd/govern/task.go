@@ -12,10 +12,19 @@ import (
 	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
-// withState makes a command that works on the state.
+// withState makes a command that works on the state that is there.
 func (a *app) withState(do func(*cobra.Command, *system, []string) error) func(*cobra.Command, []string) error {
+	return a.onState(true, do)
+}
+
+// withNewState makes a command that can be the first to work on a state.
+func (a *app) withNewState(do func(*cobra.Command, *system, []string) error) func(*cobra.Command, []string) error {
+	return a.onState(false, do)
+}
+
+func (a *app) onState(mustExist bool, do func(*cobra.Command, *system, []string) error) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, given []string) (err error) {
-		s, err := a.start(cmd)
+		s, err := a.start(cmd, mustExist)
 		if err != nil {
 			return err
 		}
@@ -161,7 +170,7 @@ may do.`,
 	cmd.Flags().StringVar(&actor, "actor", "", "on behalf of this `NAME` (default: the configuration's actor)")
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&deadline, "deadline", "", "when its time is up: RFC 3339, or a `DURATION` from now such as 8h")
-	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+	cmd.RunE = a.withNewState(func(cmd *cobra.Command, s *system, given []string) error {
 		t := dispatch.Task{TaskKey: dispatch.TaskKey{Tenant: s.principal.Tenant, ID: given[0]}, Profile: profile, Actor: s.principal.Actor}
 		names := slices.Sorted(maps.Keys(s.config.Profiles))
 		if t.Profile == "" {
@@ -212,7 +221,7 @@ What has taken place stays.`,
 		Example: "  govern cancel labels-1",
 	}
 	f := formatFlag(cmd, "text", "json")
-	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
+	cmd.RunE = a.withNewState(func(cmd *cobra.Command, s *system, given []string) error {
 		key := dispatch.TaskKey{Tenant: s.principal.Tenant, ID: given[0]}
 		_, err := s.store.Task(cmd.Context(), key)
 		if configured, ok := s.config.Tasks[key.ID]; ok && errors.Is(err, dispatch.ErrUnknownTask) {

@@ -247,14 +247,17 @@ func canonicalConfig(c config.Config, registered map[string]dispatch.Tool) (ijso
 	return ijson.Marshal(map[string]any{"config": permissions, "tools": definitions, "limits": ijson.DefaultLimits})
 }
 
-// start loads everything and opens the state.
-func (a *app) start(cmd *cobra.Command) (*system, error) {
+// start loads everything and opens the state. A command that only looks, or acts on what is there, makes none:
+// that would hide a mistyped path behind an empty list.
+func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 	g, err := a.load(cmd)
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqlite.Open(cmd.Context(), g.config.State, sqlite.Options{})
+	store, err := sqlite.Open(cmd.Context(), g.config.State, sqlite.Options{MustExist: mustExist})
 	switch {
+	case mustExist && errors.Is(err, fs.ErrNotExist):
+		return nil, noState(g.config.State)
 	case dispatch.KindOf(err) != dispatch.Broken:
 		return nil, err
 	case err != nil:
@@ -263,6 +266,11 @@ func (a *app) start(cmd *cobra.Command) (*system, error) {
 	s := &system{governed: g, store: store, principal: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}}
 	s.dispatcher = dispatch.New(store, store.Key(), time.Now, g.snapshot)
 	return s, nil
+}
+
+func noState(file string) error {
+	return misuse(fmt.Errorf("there is no state file %s", file)).
+		hint("govern run makes it at its first use; --state names another")
 }
 
 func (s *system) close() error { return s.store.Close() }

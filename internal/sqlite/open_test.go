@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -332,6 +333,22 @@ func TestListingsUseIndexes(t *testing.T) {
 func makeStore(t *testing.T, path string) {
 	t.Helper()
 	s, err := Open(t.Context(), path, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}
+
+func TestMustExist(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	_, err := Open(t.Context(), path, Options{MustExist: true})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, path)
+	for _, name := range []string{path, path + ".key", path + ".lock"} {
+		require.NoFileExists(t, name)
+	}
+	s, err := Open(t.Context(), path, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	s, err = Open(t.Context(), path, Options{MustExist: true})
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }

@@ -14,8 +14,8 @@ import (
 var creating sync.Mutex
 
 // place says where the store's file is, symbolic links followed, so that every name of it leads to one key. It makes
-// an empty file, for this user only, where there is none.
-func place(path string) (string, error) {
+// an empty file, for this user only, where there is none and may be one.
+func place(path string, mustExist bool) (string, error) {
 	if path == "" {
 		return "", errors.New("the store has no path; give the name of a file, such as govern.db")
 	}
@@ -24,6 +24,9 @@ func place(path string) (string, error) {
 		return "", err
 	}
 	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+		if mustExist {
+			return "", fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
+		}
 		if err := create(path); err != nil {
 			return "", err
 		}

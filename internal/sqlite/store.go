@@ -20,6 +20,8 @@ var _ dispatch.Store = (*Store)(nil)
 type Options struct {
 	// BusyTimeout is how long a write waits for another process; 0 means DefaultBusyTimeout.
 	BusyTimeout time.Duration
+	// MustExist refuses to make a store: the error is then an fs.ErrNotExist.
+	MustExist bool
 }
 
 // DefaultBusyTimeout is how long a write waits for another process before it gives dispatch.ErrUnavailable.
@@ -40,7 +42,7 @@ type Store struct {
 // When Open has returned nil, the file, its tables and its key are durable. It MUST NOT change a file that is not a
 // store, or is a newer one's, and MUST NOT make a second key for a store that has one.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
-	path, err := place(path)
+	path, err := place(path, o.MustExist)
 	if err != nil {
 		return nil, err
 	}
