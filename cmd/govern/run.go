@@ -8,8 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"syscall"
 	"time"
 
@@ -219,85 +217,6 @@ func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
 		fmt.Fprintf(r.stderr, "\r%d proposals", r.n)
 	}
 	return nil
-}
-
-// summary tells people what came of a run and what they can do about it.
-func (r *proposals) summary(ctx context.Context) {
-	w := r.stderr
-	if r.progress {
-		fmt.Fprint(w, "\r")
-	}
-	if r.n == 0 {
-		what := "no proposals"
-		if r.approved {
-			what = "no approved calls"
-		}
-		fmt.Fprintf(w, "%s for task %s\n", what, r.config.Task)
-		return
-	}
-	fmt.Fprintf(w, "%s for task %s under policy %s\n", plural(r.n, "proposal"), r.config.Task, r.dispatcher.Snapshot().Version)
-	for _, status := range r.order {
-		line := fmt.Sprintf("  %5d %s", r.counts[status], status)
-		if remedy := r.remedy(status); remedy != "" {
-			line += ": " + remedy
-		}
-		fmt.Fprintln(w, line)
-	}
-	t, err := r.store.Task(ctx, r.key())
-	if err != nil {
-		return
-	}
-	if p, ok := r.config.Profiles[t.Profile]; ok {
-		fmt.Fprintf(w, "  step %d of %d\n", min(t.Steps, p.MaxSteps), p.MaxSteps)
-	}
-	r.next(ctx, t)
-}
-
-// next gives the commands that lead on from here, ready to be pasted.
-func (r *proposals) next(ctx context.Context, t dispatch.Task) {
-	if r.counts[dispatch.StatusApprovalRequired] > 0 {
-		fmt.Fprintf(r.stderr, "to see what waits for a person:\n  %s\n", r.command("review", "list"))
-	}
-	if r.counts[dispatch.StatusBudgetExhausted]+r.counts[dispatch.StatusCancelled]+r.counts[dispatch.StatusDeadlineExceeded] == 0 {
-		return
-	}
-	list, err := r.store.Tasks(ctx, t.Tenant)
-	if err != nil {
-		return
-	}
-	taken := map[string]bool{}
-	for name := range r.config.Tasks {
-		taken[name] = true
-	}
-	for _, other := range list {
-		taken[other.ID] = true
-	}
-	fresh := nextName(t.ID, taken)
-	fmt.Fprintf(r.stderr, "to go on with another task:\n  %s\n", r.createTask(fresh, t.Actor, t.Profile))
-	if r.file == "" {
-		return
-	}
-	words := r.forTask(fresh, t.Actor, "run")
-	if r.retry > 0 {
-		words = append(words, "--retry", fmt.Sprint(r.retry))
-	}
-	fmt.Fprintf(r.stderr, "  %s\n", r.command(append(words, r.file)...))
-}
-
-// nextName counts a name's last number up to one that is not taken: labels-1 gives labels-2.
-func nextName(name string, taken map[string]bool) string {
-	base, n := name, 1
-	if i := strings.LastIndexByte(name, '-'); i > 0 {
-		if last, err := strconv.Atoi(name[i+1:]); err == nil {
-			base, n = name[:i], last
-		}
-	}
-	for {
-		n++
-		if next := fmt.Sprintf("%s-%d", base, n); !taken[next] {
-			return next
-		}
-	}
 }
 
 func plural(n int, what string) string {

@@ -1,0 +1,54 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/policy-dispatch/govern"
+	"github.com/policy-dispatch/govern/internal/config"
+)
+
+// checkPolicyFlag refuses an empty path, which would be lost on the way and so give the built-in policy.
+func checkPolicyFlag(cmd *cobra.Command) error {
+	flag, _ := cmd.Flags().Lookup("policy").Value.(pflag.SliceValue)
+	if slices.Contains(flag.GetSlice(), "") {
+		return misuse(errors.New("--policy is given without a path")).hint("name a folder, or leave the flag out for the built-in policy")
+	}
+	return nil
+}
+
+// configPath is empty for the built-in configuration, unless something names it and names nothing.
+func (a *app) configPath(cmd *cobra.Command) (string, error) {
+	if cmd.Flags().Changed("config") {
+		if a.configFile == "" {
+			return "", misuse(errors.New("--config is given without a file")).hint("name one, or leave the flag out for the built-in configuration")
+		}
+		return a.configFile, nil
+	}
+	file, ok := os.LookupEnv(config.EnvConfig)
+	if ok && file == "" {
+		return "", misuse(fmt.Errorf("%s is set to nothing", config.EnvConfig)).hint("name a file, or unset it")
+	}
+	return file, nil
+}
+
+func parseConfig(file string) (config.Config, error) {
+	if file == "" {
+		b, err := govern.Files.ReadFile("config.yaml")
+		if err != nil {
+			return config.Config{}, err
+		}
+		return config.Parse("the built-in config.yaml", b)
+	}
+	c, err := config.Read(file)
+	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
+		return c, fileError(file, err)
+	}
+	return c, err
+}

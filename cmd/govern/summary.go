@@ -1,0 +1,94 @@
+package main
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+// summary tells people what came of a run and what they can do about it.
+func (r *proposals) summary(ctx context.Context) {
+	w := r.stderr
+	if r.progress {
+		fmt.Fprint(w, "\r")
+	}
+	if r.n == 0 {
+		what := "no proposals"
+		if r.approved {
+			what = "no approved calls"
+		}
+		fmt.Fprintf(w, "%s for task %s\n", what, r.config.Task)
+		return
+	}
+	fmt.Fprintf(w, "%s for task %s under policy %s\n", plural(r.n, "proposal"), r.config.Task, r.dispatcher.Snapshot().Version)
+	for _, status := range r.order {
+		line := fmt.Sprintf("  %5d %s", r.counts[status], status)
+		if remedy := r.remedy(status); remedy != "" {
+			line += ": " + remedy
+		}
+		fmt.Fprintln(w, line)
+	}
+	t, err := r.store.Task(ctx, r.key())
+	if err != nil {
+		return
+	}
+	if p, ok := r.config.Profiles[t.Profile]; ok {
+		fmt.Fprintf(w, "  step %d of %d\n", min(t.Steps, p.MaxSteps), p.MaxSteps)
+	}
+	r.next(ctx, t)
+}
+
+// next gives the commands that lead on from here, ready to be pasted.
+func (r *proposals) next(ctx context.Context, t dispatch.Task) {
+	if r.counts[dispatch.StatusApprovalRequired] > 0 {
+		fmt.Fprintf(r.stderr, "to see what waits for a person:\n  %s\n", r.command("review", "list"))
+	}
+	if r.counts[dispatch.StatusBudgetExhausted]+r.counts[dispatch.StatusCancelled]+r.counts[dispatch.StatusDeadlineExceeded] == 0 {
+		return
+	}
+	list, err := r.store.Tasks(ctx, t.Tenant)
+	if err != nil {
+		return
+	}
+	taken := map[string]bool{}
+	for name := range r.config.Tasks {
+		taken[name] = true
+	}
+	for _, other := range list {
+		taken[other.ID] = true
+	}
+	fresh := nextName(t.ID, taken)
+	fmt.Fprintf(r.stderr, "to go on with another task:\n  %s\n", r.createTask(fresh, t.Actor, t.Profile))
+	if r.file == "" {
+		return
+	}
+	words := r.forTask(fresh, t.Actor, "run")
+	if r.retry > 0 {
+		words = append(words, "--retry", fmt.Sprint(r.retry))
+	}
+	fmt.Fprintf(r.stderr, "  %s\n", r.command(append(words, r.file)...))
+}
+
+// remedy tells people what to do about a status, from the policy's own METADATA.
+func (g *governed) remedy(status dispatch.Status) string {
+	if status == dispatch.StatusOK || status == dispatch.StatusReplayed {
+		return ""
+	}
+	for _, o := range g.policy.Outcomes() {
+		if o.Status == status {
+			return o.Remedy
+		}
+	}
+	return executionRemedies[status]
+}
+
+// executionRemedies are for what no rule of the policy gives.
+var executionRemedies = map[dispatch.Status]string{
+	dispatch.StatusPolicyError:    "the policy is broken, and everything is denied until it is mended; govern log decisions shows the detail",
+	dispatch.StatusInternalError:  "a tool is broken; govern log decisions shows the detail",
+	dispatch.StatusNotFound:       "the target is permitted and does not exist; nothing ran",
+	dispatch.StatusTimeout:        "nothing happened; propose the call again, or run with --retry 2",
+	dispatch.StatusOutcomeUnknown: "it took place or not; propose the same call with the same key again to learn which, and never with another key",
+	dispatch.StatusRetryExhausted: "the last attempt was transient too; try later",
+}
