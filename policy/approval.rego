@@ -4,7 +4,7 @@ package policy
 # What an approval must meet. This is the rule to edit; the members are
 #
 #   approvers            how many distinct people must approve, 1 to 10
-#   lifetime             the most steps that a vote may grant, 1 to 10
+#   lifetime             the most steps that a vote may grant, 1 to 10: a vote that granted more does not count
 #   ttl                  how long the approval may wait and be used, such as "24h", at most 720h
 #   distinct_from_actor  true: a vote of the actor on whose behalf the call is proposed does not count
 #   reason_required      true: a vote without a reason does not count
@@ -137,6 +137,7 @@ _approval_unasked if {
 _counts(vote) if {
 	_independent(vote)
 	_reasoned(vote)
+	object.get(vote, "lifetime", 0) <= object.get(_terms, "lifetime", 10)
 }
 
 _independent(vote) if vote.reviewer != input.task.actor

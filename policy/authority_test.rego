@@ -36,7 +36,7 @@ test_tool_denied_by[note] if {
 	status(object.union(read, change)) == "tool_denied"
 }
 
-# A tool that the profile does not list stays denied, whatever a person said of it (seed 001).
+# A tool that the profile does not list stays denied, whatever a person said of it.
 test_tool_denied_before_approval[note] if {
 	some note, approval in {
 		"nobody asked": null,

@@ -29,7 +29,7 @@ replayed := _answer(rego.metadata.rule())
 #   effect: deny
 #   retryable: true
 #   message: the call is already under way
-#   remedy: Wait until the operation ends. If it never does, settle it.
+#   remedy: Wait until the operation ends.
 in_progress := object.union(_answer(meta), {"retryable": meta.custom.retryable}) if {
 	meta := rego.metadata.rule()
 }
@@ -41,7 +41,7 @@ in_progress := object.union(_answer(meta), {"retryable": meta.custom.retryable})
 #   code: outcome_unknown
 #   effect: deny
 #   message: the call was tried before and its outcome is not known
-#   remedy: Find out whether the effect took place, and settle the operation.
+#   remedy: Find out whether the effect took place before anything is tried again.
 outcome_unknown := _answer(rego.metadata.rule())
 
 _replayable if {

@@ -297,8 +297,7 @@ func TestProfileGone(t *testing.T) {
 	gone.Profiles = nil
 	l.dispatcher.Use(&gone)
 	// The policy's data still has the profile: that alone must not be enough to run on an unlimited budget.
-	r := l.propose(draft("d1"))
-	assert.NotEqual(t, dispatch.StatusOK, r.Status)
+	assert.Equal(t, dispatch.StatusToolDenied, l.propose(add("m0")).Status)
 
 	c := l.config
 	c.Profiles = map[string]config.Profile{"other": c.Profiles["warehouse"]}
@@ -415,4 +414,27 @@ func TestPanickingTool(t *testing.T) {
 	assert.Empty(t, l.drafts())
 	assert.Zero(t, l.count(dispatch.KindAction))
 	assert.Equal(t, dispatch.StatusOK, l.propose(draft("d1")).Status, "nothing ran, so the approval is still good")
+}
+
+// The first attempt is on record; that a second could not be made must not hide it.
+func TestRetryThatCannotBeMade(t *testing.T) {
+	l := newLab(t)
+	failing := *l.snapshot
+	failing.Tools = tools.WithFaults(l.tools, &tools.Faults{LoseDraftReply: true})
+	l.propose(draft("d1"))
+	require.NoError(t, l.review(draft("d1"), "approved"))
+	applied := 0
+	l.through(func(real func() error) error {
+		if applied++; applied > 1 {
+			return dispatch.ErrMoved
+		}
+		return real()
+	})
+	l.dispatcher.Use(&failing)
+	r, err := l.dispatcher.DispatchRetry(t.Context(), l.who, l.task, dispatch.Origin{Door: "test"}, []byte(draft("d1")), 2)
+	require.NoError(t, err)
+	assert.Equal(t, dispatch.StatusRetryExhausted, r.Status)
+	assert.Equal(t, dispatch.StatusOutcomeUnknown, r.Last.Status)
+	assert.Equal(t, exitUnknown, statusCode(r))
+	assert.Len(t, l.drafts(), 1)
 }

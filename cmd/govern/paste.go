@@ -64,7 +64,7 @@ func (s *system) createTask(id, actor, profile string) string {
 }
 
 // nextName counts a name's last number up to one that is not taken: labels-1 gives labels-2.
-func nextName(name string, taken map[string]bool) string {
+func nextName(name string, taken map[string]string) string {
 	base, n := name, 1
 	if i := strings.LastIndexByte(name, '-'); i > 0 {
 		if last, err := strconv.Atoi(name[i+1:]); err == nil {
@@ -73,7 +73,7 @@ func nextName(name string, taken map[string]bool) string {
 	}
 	for {
 		n++
-		if next := fmt.Sprintf("%s-%d", base, n); !taken[next] {
+		if next := fmt.Sprintf("%s-%d", base, n); taken[next] == "" {
 			return next
 		}
 	}

@@ -41,7 +41,7 @@ type approvalView struct {
 
 func viewOf(a dispatch.Approval) approvalView {
 	return approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Step: a.Step, Proposal: a.Proposal,
-		Terms: a.Terms, Votes: append([]dispatch.Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep, ExpiresAt: rfc3339(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
+		Terms: a.Terms, Votes: append([]dispatch.Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep, ExpiresAt: dispatch.FormatTime(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
 }
 
 func (a *app) reviewList() *cobra.Command {
@@ -55,7 +55,7 @@ func (a *app) reviewList() *cobra.Command {
 	cmd.Flags().StringVar(&task, "task", "", "only of the task with this `ID`")
 	cmd.Flags().BoolVar(&all, "all", false, "also what was decided, used, withdrawn or has expired")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
-		if _, err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
 			return err
 		}
 		if task != "" {
@@ -97,7 +97,7 @@ func until(a dispatch.Approval) string {
 	if a.State == dispatch.Approved {
 		return fmt.Sprintf("step %d", a.ExpiresAtStep)
 	}
-	return rfc3339(a.ExpiresAt)
+	return dispatch.FormatTime(a.ExpiresAt)
 }
 
 func (a *app) reviewShow() *cobra.Command {
@@ -107,7 +107,7 @@ func (a *app) reviewShow() *cobra.Command {
 	}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
-		if _, err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
 			return err
 		}
 		ap, err := s.store.Approval(cmd.Context(), s.principal.Tenant, given[0])
@@ -234,7 +234,7 @@ type onApproval struct {
 }
 
 func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signature, proposal string, f *format, do onApproval) error {
-	if _, err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+	if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
 		return err
 	}
 	var ap dispatch.Approval
@@ -242,6 +242,12 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 	switch {
 	case len(given) == 1 && proposal != "" || len(given) == 0 && proposal == "":
 		return misuse(fmt.Errorf("%s needs the ID of an approval, or --proposal", cmd.CommandPath())).hint("govern review list shows what waits")
+	case proposal != "" && signature != "":
+		return misuse(fmt.Errorf("%s takes --signature beside an ID, and not beside --proposal", cmd.CommandPath())).
+			hint("the proposal itself says exactly which call is meant")
+	case proposal == "" && (cmd.Flags().Changed("task") || cmd.Flags().Changed("actor")):
+		return misuse(fmt.Errorf("%s takes --task and --actor beside --proposal, and not beside an ID", cmd.CommandPath())).
+			hint("an approval's ID says which task and actor it is for")
 	case proposal != "":
 		in, err := a.open(proposal)
 		if err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
-// Design 4, row by row: what a review may say, and that everything else changes nothing.
+// The contract of a review, row by row: what a review may say, and that everything else changes nothing.
 func TestReviewContract(t *testing.T) {
 	d := draft("d1")
 	pending := func(l *lab) { require.Equal(t, dispatch.StatusApprovalRequired, l.propose(d).Status) }
@@ -188,12 +189,10 @@ func TestB046LapsedIsNeverRevived(t *testing.T) {
 		l := newLab(t)
 		l.propose(draft("d1"))
 		l.now = l.now.Add(25 * time.Hour)
-		n, err := l.dispatcher.Expire(t.Context(), l.who.Tenant)
-		require.NoError(t, err)
-		assert.Equal(t, 1, n)
-		n, err = l.dispatcher.Expire(t.Context(), l.who.Tenant)
-		require.NoError(t, err)
-		assert.Zero(t, n)
+		for range 2 {
+			require.NoError(t, l.dispatcher.Expire(t.Context(), l.who.Tenant))
+			require.Equal(t, 1, l.count(dispatch.KindExpiry), "once, and then there is nothing more to close")
+		}
 		l.now = l.now.Add(-2 * time.Hour)
 		require.ErrorIs(t, l.review(draft("d1"), "approved"), dispatch.ErrAlreadyReviewed)
 		assert.Equal(t, dispatch.StatusApprovalExpired, l.propose(draft("d1")).Status)
@@ -267,4 +266,40 @@ func TestReplacedApproval(t *testing.T) {
 	require.ErrorIs(t, err, dispatch.ErrReplaced)
 	_, err = l.dispatcher.Review(t.Context(), l.who.Tenant, old.ID, old.Signature, dispatch.Review{Reviewer: "maya", Decision: "approved"})
 	require.ErrorIs(t, err, dispatch.ErrReplaced)
+}
+
+// What lapsed by its steps is expired for everybody, and a person can reopen it, without a dispatch having met it.
+func TestLapsedByStepsWithoutADispatch(t *testing.T) {
+	l := newLab(t)
+	l.propose(draft("d1"))
+	require.NoError(t, l.review(draft("d1"), "approved", 1))
+	l.propose(add("m1"))
+	require.NoError(t, l.dispatcher.Expire(t.Context(), l.who.Tenant))
+	list, err := l.store.Approvals(t.Context(), l.who.Tenant, "", dispatch.Expired)
+	require.NoError(t, err)
+	require.Len(t, list, 1)
+	_, err = l.dispatcher.ReopenCall(t.Context(), l.who, l.task, []byte(draft("d1")), "maya", "")
+	require.NoError(t, err)
+}
+
+// Calls that nobody answered in time do not keep others from being asked for.
+func TestLapsedCallsLeaveRoom(t *testing.T) {
+	l := newLab(t, budget(100), func(c *config.Config) {
+		p := c.Profiles["warehouse"]
+		p.MaxPending = ptr(2)
+		c.Profiles["warehouse"] = p
+	})
+	key := func(n int) string {
+		return draft("d", "idempotency_key", fmt.Sprint("k", n), "draft_id", fmt.Sprint("n", n))
+	}
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(key(1)).Status)
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(key(2)).Status)
+	require.Equal(t, dispatch.StatusPendingLimit, l.propose(key(3)).Status)
+	l.now = l.now.Add(25 * time.Hour)
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(key(3)).Status)
+	require.Equal(t, dispatch.StatusApprovalExpired, l.propose(key(1)).Status)
+	assert.Equal(t, 1, l.count(dispatch.KindExpiry))
+	assert.Equal(t, 5, l.steps(), "closing what lapsed is no step")
+	want, got := fromStore(t, l.store, l.who.Tenant), fromEntries(t, l.entries())
+	assert.Equal(t, want, got)
 }

@@ -118,19 +118,33 @@ func fileError(file string, err error) error {
 }
 
 func (a *app) runProposals(ctx context.Context, s *system, in io.Reader, r *proposals) error {
-	r.app, r.system, r.counts, r.shown = a, s, map[dispatch.Status]int{}, time.Now()
+	r.app, r.system, r.shown = a, s, time.Now()
+	r.counts, r.remedies = map[dispatch.Status]int{}, map[dispatch.Status]string{}
 	if err := s.ensureTask(ctx); err != nil {
 		return err
 	}
 	err := r.all(ctx, in)
 	r.summary(ctx)
 	if err != nil {
-		return err
+		return r.ended(err)
 	}
 	if r.code != exitOK {
 		return quietError(r.code)
 	}
 	return nil
+}
+
+// ended is the error of a run that stopped early. What was judged before counts for the exit code too, and once
+// anything was judged the command itself was no mistake.
+func (r *proposals) ended(err error) error {
+	code := exitCode(err)
+	if code == exitMisuse && r.n > 0 {
+		code = exitBroken
+	}
+	if code != exitMisuse {
+		code = worst(r.code, code)
+	}
+	return &failure{code: code, err: err, fix: hint(err)}
 }
 
 // proposals is one run of the command.
@@ -144,6 +158,7 @@ type proposals struct {
 	progress bool
 	n        int
 	counts   map[dispatch.Status]int
+	remedies map[dispatch.Status]string // of the first result with that status
 	order    []dispatch.Status
 	code     int
 	shown    time.Time
@@ -206,6 +221,7 @@ func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
 	r.n++
 	if r.counts[result.Status] == 0 {
 		r.order = append(r.order, result.Status)
+		r.remedies[result.Status] = r.remedy(result)
 	}
 	r.counts[result.Status]++
 	r.code = worst(r.code, statusCode(result))

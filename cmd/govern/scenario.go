@@ -57,6 +57,9 @@ Exit code: 0 if every scenario passed, 3 if an expectation failed, 2 if one cann
 		failed := 0
 		for _, s := range all {
 			r, err := scenario.Run(cmd.Context(), world{g}, s)
+			if err != nil && cmd.Context().Err() != nil {
+				return err
+			}
 			if err != nil {
 				return misuse(err)
 			}

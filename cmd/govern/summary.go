@@ -24,7 +24,7 @@ func (r *proposals) summary(ctx context.Context) {
 	fmt.Fprintf(w, "%s for task %s under policy %s\n", plural(r.n, "proposal"), r.config.Task, r.dispatcher.Snapshot().Version)
 	for _, status := range r.order {
 		line := fmt.Sprintf("  %5d %s", r.counts[status], status)
-		if remedy := r.remedy(status); remedy != "" {
+		if remedy := r.remedies[status]; remedy != "" {
 			line += ": " + remedy
 		}
 		fmt.Fprintln(w, line)
@@ -47,18 +47,7 @@ func (r *proposals) next(ctx context.Context, t dispatch.Task) {
 	if r.counts[dispatch.StatusBudgetExhausted]+r.counts[dispatch.StatusCancelled]+r.counts[dispatch.StatusDeadlineExceeded] == 0 {
 		return
 	}
-	list, err := r.store.Tasks(ctx, t.Tenant)
-	if err != nil {
-		return
-	}
-	taken := map[string]bool{}
-	for name := range r.config.Tasks {
-		taken[name] = true
-	}
-	for _, other := range list {
-		taken[other.ID] = true
-	}
-	fresh := nextName(t.ID, taken)
+	fresh := nextName(t.ID, r.taskOwners(ctx))
 	fmt.Fprintf(r.stderr, "to go on with another task:\n  %s\n", r.createTask(fresh, t.Actor, t.Profile))
 	if r.file == "" {
 		return
@@ -70,17 +59,17 @@ func (r *proposals) next(ctx context.Context, t dispatch.Task) {
 	fmt.Fprintf(r.stderr, "  %s\n", r.command(append(words, r.file)...))
 }
 
-// remedy tells people what to do about a status, from the policy's own METADATA.
-func (g *governed) remedy(status dispatch.Status) string {
-	if status == dispatch.StatusOK || status == dispatch.StatusReplayed {
-		return ""
-	}
-	for _, o := range g.policy.Outcomes() {
-		if o.Status == status {
-			return o.Remedy
+// remedy tells people what to do about a result: what the METADATA of the rule says that refused the call, and
+// otherwise what is known of its execution.
+func (g *governed) remedy(r dispatch.Result) string {
+	if len(r.Reasons) > 0 {
+		for _, o := range g.policy.Outcomes() {
+			if o.Code == r.Reasons[0].Code {
+				return o.Remedy
+			}
 		}
 	}
-	return executionRemedies[status]
+	return executionRemedies[r.Status]
 }
 
 // executionRemedies are for what no rule of the policy gives.

@@ -58,9 +58,9 @@ type taskView struct {
 
 func (s *system) taskView(t dispatch.Task, pending int) taskView {
 	v := taskView{Task: t.ID, Profile: t.Profile, Actor: t.Actor, State: "active", Steps: t.Steps,
-		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Pending: pending, UpdatedAt: rfc3339(t.Updated)}
+		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Pending: pending, UpdatedAt: dispatch.FormatTime(t.Updated)}
 	if !t.Deadline.IsZero() {
-		v.Deadline = rfc3339(t.Deadline)
+		v.Deadline = dispatch.FormatTime(t.Deadline)
 	}
 	switch {
 	case t.Cancelled:
@@ -77,6 +77,9 @@ func (a *app) taskList() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List the tasks that exist", Args: args(), Example: "  govern task list"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
+		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+			return err
+		}
 		tasks, err := s.store.Tasks(cmd.Context(), s.principal.Tenant)
 		if err != nil {
 			return err
@@ -221,7 +224,7 @@ What has taken place stays.`,
 		Example: "  govern cancel labels-1",
 	}
 	f := formatFlag(cmd, "text", "json")
-	cmd.RunE = a.withNewState(func(cmd *cobra.Command, s *system, given []string) error {
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
 		key := dispatch.TaskKey{Tenant: s.principal.Tenant, ID: given[0]}
 		_, err := s.store.Task(cmd.Context(), key)
 		if configured, ok := s.config.Tasks[key.ID]; ok && errors.Is(err, dispatch.ErrUnknownTask) {
@@ -250,6 +253,3 @@ What has taken place stays.`,
 	})
 	return cmd
 }
-
-// rfc3339 shows a moment as every log does.
-func rfc3339(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z07:00") }

@@ -33,22 +33,36 @@ func (s *system) ensureTask(ctx context.Context) error {
 
 // unknownTask names the task and the nearest of those that this actor has.
 func (s *system) unknownTask(ctx context.Context, id string) error {
+	owners := s.taskOwners(ctx)
 	var names []string
-	for name, t := range s.config.Tasks {
-		if t.Actor == s.principal.Actor {
+	for name, actor := range owners {
+		if actor == s.principal.Actor {
 			names = append(names, name)
 		}
 	}
-	if list, err := s.store.Tasks(ctx, s.principal.Tenant); err == nil {
-		for _, t := range list {
-			if t.Actor == s.principal.Actor {
-				names = append(names, t.ID)
-			}
-		}
-	}
 	slices.Sort(names)
+	fresh := id
+	if _, taken := owners[id]; taken {
+		fresh = nextName(id, owners)
+	}
 	return misuse(fmt.Errorf("%s has no task %q", s.principal.Actor, id)).
-		near(id, slices.Compact(names), "make one with "+s.createTask(id, s.principal.Actor, s.defaultProfile()))
+		near(id, names, "make one with "+s.createTask(fresh, s.principal.Actor, s.defaultProfile()))
+}
+
+// taskOwners gives every task that exists or is configured, with its actor.
+func (s *system) taskOwners(ctx context.Context) map[string]string {
+	owners := map[string]string{}
+	for name, t := range s.config.Tasks {
+		owners[name] = t.Actor
+	}
+	list, err := s.store.Tasks(ctx, s.principal.Tenant)
+	if err != nil {
+		return owners // it is for a hint; the command itself says what is wrong
+	}
+	for _, t := range list {
+		owners[t.ID] = t.Actor
+	}
+	return owners
 }
 
 // defaultProfile is the profile of a task that is made without saying one: that of the task in use, or the only one.

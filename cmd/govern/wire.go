@@ -86,6 +86,17 @@ func assemble(ctx context.Context, c config.Config) (governed, error) {
 
 func (g *governed) toolNames() []string { return slices.Sorted(maps.Keys(g.tools)) }
 
+// profilesWith names the profiles that permit a tool.
+func (g *governed) profilesWith(tool string) []string {
+	var names []string
+	for _, name := range slices.Sorted(maps.Keys(g.config.Profiles)) {
+		if slices.Contains(g.config.Profiles[name].Tools, tool) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
 // embeddedPolicy is the built-in bundle with its data.
 func embeddedPolicy() (opa.Source, error) {
 	files, err := fs.Sub(govern.Files, "policy")
@@ -170,7 +181,7 @@ func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 	switch {
 	case mustExist && errors.Is(err, fs.ErrNotExist):
 		return nil, noState(g.config.State)
-	case dispatch.KindOf(err) != dispatch.Broken:
+	case dispatch.KindOf(err) != dispatch.Broken, cmd.Context().Err() != nil:
 		return nil, err
 	case err != nil:
 		return nil, misuse(err)

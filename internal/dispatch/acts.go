@@ -14,7 +14,7 @@ var (
 	ErrReviewCancelled  = &Error{Refused, "task_cancelled", "the task was cancelled; nothing of it can be reviewed or reopened any more"}
 	ErrNothingPending   = &Error{Refused, "nothing_pending", "no pending approval matches this call exactly; list what waits with govern review list"}
 	ErrAlreadyReviewed  = &Error{Refused, "already_reviewed", "the approval does not wait for a vote any more"}
-	ErrApprovalExpired  = &Error{Refused, "approval_expired", "the approval passed its time limit unanswered; a person can reopen it with govern review reopen"}
+	ErrApprovalExpired  = &Error{Refused, "approval_expired", "the approval passed its limit unanswered; a person can reopen it with govern review reopen"}
 	ErrSignatureDiffers = &Error{Refused, "signature_differs", "the signature is not that of this approval; show it again and review what is shown"}
 	ErrSelfReview       = &Error{Refused, "self_review", "this approval needs somebody other than the actor who proposed the call"}
 	ErrAlreadyVoted     = &Error{Refused, "already_voted", "this reviewer has voted on the approval already; it needs distinct people"}
@@ -48,19 +48,21 @@ func nextReview(t Task, a Approval, r Review, now time.Time) (Commit, error) {
 	switch {
 	case a.State != Pending:
 		return Commit{}, &Error{Refused, ErrAlreadyReviewed.Code, fmt.Sprintf("the approval is %s, and does not wait for a vote any more", a.State)}
-	case now.After(a.ExpiresAt):
+	case a.lapsed(t.Steps+1, now):
 		return Commit{}, ErrApprovalExpired
 	case a.Terms.DistinctFromActor && r.Reviewer == a.Actor && r.Decision == string(Approved):
 		return Commit{}, ErrSelfReview
-	case slices.ContainsFunc(a.Votes, func(v Vote) bool { return v.Reviewer == r.Reviewer }):
+	case r.Decision == string(Approved) && slices.ContainsFunc(a.Votes, func(v Vote) bool { return v.Reviewer == r.Reviewer && a.Terms.counts(v, a.Actor) }):
 		return Commit{}, ErrAlreadyVoted
 	}
 	c := begin(t, now)
-	vote := Vote{Reviewer: r.Reviewer, Decision: r.Decision, Reason: r.Reason, Time: formatTime(now)}
+	vote := Vote{Reviewer: r.Reviewer, Decision: r.Decision, Reason: r.Reason, Time: FormatTime(now)}
 	if r.Decision == string(Approved) {
 		vote.Lifetime = r.lifetime(a.Terms)
 	}
 	c.change(&a, func(a *Approval) {
+		// A vote that does not count under the present terms gives way to its reviewer's next word.
+		a.Votes = slices.DeleteFunc(a.Votes, func(v Vote) bool { return v.Reviewer == r.Reviewer })
 		a.Votes = append(a.Votes, vote)
 		switch {
 		case r.Decision == string(Rejected):
@@ -110,7 +112,7 @@ func (c *Commit) recordReview(kind Kind, r Review, now time.Time) error {
 
 func nextReopen(t Task, a Approval, reviewer, reason string, now time.Time) (Commit, error) {
 	switch {
-	case a.State == Pending && now.After(a.ExpiresAt):
+	case a.lapsed(t.Steps+1, now):
 	case a.State != Rejected && a.State != Expired:
 		return Commit{}, &Error{Refused, ErrNotReopenable.Code, fmt.Sprintf("the approval is %s; %s", a.State, ErrNotReopenable.Message)}
 	}
@@ -132,11 +134,11 @@ func nextCancel(t Task, open []Approval, by string, now time.Time) (Commit, erro
 	return c, c.record(KindCancel, now, &e.EntryHeader, &e)
 }
 
-// nextExpiry closes the open approvals whose time limit has passed; false means that there are none.
+// nextExpiry closes the open approvals that are past their limits; false means that there are none.
 func nextExpiry(t Task, open []Approval, now time.Time) (Commit, bool, error) {
 	c := begin(t, now)
 	for i := range open {
-		if now.After(open[i].ExpiresAt) {
+		if open[i].lapsed(t.Steps+1, now) {
 			c.change(&open[i], func(a *Approval) { a.State = Expired })
 		}
 	}
@@ -154,7 +156,7 @@ func nextTask(t Task, withdrawn []Approval, by string, now time.Time) (Commit, e
 	}
 	e := TaskEntry{Profile: t.Profile, Actor: t.Actor, By: by, Approvals: standsOf(c.Approvals)}
 	if !t.Deadline.IsZero() {
-		e.Deadline = formatTime(t.Deadline)
+		e.Deadline = FormatTime(t.Deadline)
 	}
 	return c, c.record(KindTask, now, &e.EntryHeader, &e)
 }

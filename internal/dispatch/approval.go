@@ -51,6 +51,11 @@ func (a *Approval) Open() bool {
 	return a != nil && (a.State == Pending || a.State == Approved)
 }
 
+// lapsed says whether an open approval is past its limits for a call at that step and moment.
+func (a *Approval) lapsed(step int, now time.Time) bool {
+	return a.Open() && (now.After(a.ExpiresAt) || a.State == Approved && step > a.ExpiresAtStep)
+}
+
 // CallID is the id of the attempt that asked for the approval.
 func (a *Approval) CallID() string { return stringAt(a.Proposal, "/call_id") }
 

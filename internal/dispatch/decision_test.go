@@ -35,7 +35,7 @@ func writeFacts() Facts {
 	f.Call.Signature, f.Call.Target, f.Call.Key = "s", "n", "k"
 	f.Task = Task{TaskKey: TaskKey{"default", "labels-1"}, Actor: "learner", Profile: "warehouse", Steps: 2, Revision: 7, Updated: at}
 	f.State.Approval = &Approval{ID: "ap-1", Task: f.Task.TaskKey, Signature: "s", Definition: "d", Mode: Enforce, State: Approved,
-		Votes: []Vote{{Reviewer: "maya", Decision: "approved", Lifetime: 3, Time: formatTime(at)}}, ExpiresAtStep: 5, ExpiresAt: at.Add(time.Hour)}
+		Votes: []Vote{{Reviewer: "maya", Decision: "approved", Lifetime: 3, Time: FormatTime(at)}}, ExpiresAtStep: 5, ExpiresAt: at.Add(time.Hour)}
 	return f
 }
 
@@ -170,6 +170,15 @@ func TestWhatNoPolicyCanDo(t *testing.T) {
 		{"allow with one vote of two", strings.Replace(allowed, `"approvers":1`, `"approvers":2`, 1), nil, false},
 		{"allow with two votes of one person", strings.Replace(allowed, `"approvers":1`, `"approvers":2`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes = append(a.Votes, a.Votes[0]) })}, false},
 		{"allow with a rejection among the votes", allowed, []func(*Facts){approval(func(a *Approval) { a.Votes = append(a.Votes, Vote{Reviewer: "sam", Decision: "rejected"}) })}, false},
+		{"allow without terms, under an approval", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), nil, false},
+		{"allow under an approval of another mode", allowed, []func(*Facts){approval(func(a *Approval) { a.Mode = "dry_run" })}, false},
+		{"allow under a vote that grants more than the terms", strings.Replace(allowed, `"approvers":1`, `"lifetime":2`, 1), nil, false},
+		{"allow under a vote without the reason that the terms want", strings.Replace(allowed, `"approvers":1`, `"reason_required":true`, 1), nil, false},
+		{"allow under a vote with its reason", strings.Replace(allowed, `"approvers":1`, `"reason_required":true`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Reason = "read it" })}, true},
+		{"allow when the time is up", allowed, []func(*Facts){func(f *Facts) { f.Task.Deadline = f.Now }}, false},
+		{"allow before the time is up", allowed, []func(*Facts){func(f *Facts) { f.Task.Deadline = f.Now.Add(time.Second) }}, true},
+		{"allow without a profile", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule, func(f *Facts) { f.Profile = nil }}, false},
+		{"allow that can be retried", strings.Replace(allowed, `"status"`, `"retryable":true,"status"`, 1), nil, false},
 		{"allow under the actor's own vote", strings.Replace(allowed, `"approvers":1`, `"distinct_from_actor":true`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Reviewer = "learner" })}, false},
 		{"allow again", allowed, []func(*Facts){committed("s")}, false},
 		{"allow over what exists", allowed, []func(*Facts){func(f *Facts) { f.TargetExists = true }}, false},
@@ -189,6 +198,12 @@ func TestWhatNoPolicyCanDo(t *testing.T) {
 		{"ask again while it waits", asking, []func(*Facts){approval(func(a *Approval) { a.State = Pending })}, true},
 		{"ask again for what was rejected", asking, []func(*Facts){approval(func(a *Approval) { a.State = Rejected })}, false},
 		{"ask again for what expired", asking, []func(*Facts){approval(func(a *Approval) { a.State = Expired })}, false},
+		{"ask again for what was approved and has lapsed by steps", asking, []func(*Facts){approval(func(a *Approval) { a.ExpiresAtStep = 2 })}, false},
+		{"ask again for what has lapsed by time", asking, []func(*Facts){approval(func(a *Approval) { a.State, a.ExpiresAt = Pending, a.ExpiresAt.Add(-2*time.Hour) })}, false},
+		{"ask at the limit of what may wait", asking, []func(*Facts){none, func(f *Facts) { f.Pending = 5 }}, false},
+		{"ask below the limit of what may wait", asking, []func(*Facts){none, func(f *Facts) { f.Pending = 4 }}, true},
+		{"ask again at the limit for what waits already", asking, []func(*Facts){approval(func(a *Approval) { a.State = Pending }), func(f *Facts) { f.Pending = 5 }}, true},
+		{"deny with terms", strings.Replace(denied, `"status"`, `"approval":{},"status"`, 1), nil, false},
 		{"ask when cancelled", asking, []func(*Facts){none, func(f *Facts) { f.Task.Cancelled = true }}, false},
 		{"ask for an unknown tool", asking, []func(*Facts){none, func(f *Facts) { f.Tool = nil }}, false},
 		{"ask for what has run", asking, []func(*Facts){none, committed("s")}, false},

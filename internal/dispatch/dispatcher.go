@@ -65,14 +65,28 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 		if err != nil {
 			return Result{}, err
 		}
-		facts.Door, facts.Attempt = o.Door, attempt
+		if facts.crowded() {
+			// What nobody answered in time must not keep others from being asked for.
+			closed, err := d.expireHeld(ctx, key)
+			if err != nil {
+				return Result{}, err
+			}
+			if closed {
+				if facts, tool, err = d.facts(ctx, snap, key, p, call); err != nil {
+					return Result{}, err
+				}
+			}
+		}
+		if err := facts.seal(o.Door, attempt); err != nil {
+			return Result{}, err
+		}
 		decision, err := Judge(ctx, snap.Decider, snap.Version, facts.Asked)
 		if err != nil {
 			return Result{}, err
 		}
 		var outcome Outcome
 		if decision.Effect == Allow {
-			outcome = tool.Run(ctx, facts.Call).checked(*facts.Tool)
+			outcome = tool.Run(ctx, facts.Call).checked(*facts.Tool, facts.Call.Target)
 		}
 		commit, result, err := Next(facts, decision, outcome)
 		if err != nil {
@@ -119,9 +133,6 @@ func (d *Dispatcher) facts(ctx context.Context, snap *Snapshot, key TaskKey, p P
 	if profile, ok := snap.Profiles[f.Task.Profile]; ok {
 		f.Profile = &profile
 	}
-	if f.Asked, err = ijson.Marshal(f.Input()); err != nil {
-		return Facts{}, nil, err
-	}
 	return f, tool, nil
 }
 
@@ -142,6 +153,11 @@ func (d *Dispatcher) act(ctx context.Context, key TaskKey, look Lookup, compute 
 		return err
 	}
 	defer release()
+	return d.actHeld(ctx, key, look, compute)
+}
+
+// actHeld is act for a task that the caller holds.
+func (d *Dispatcher) actHeld(ctx context.Context, key TaskKey, look Lookup, compute func(State, time.Time) (Commit, bool, error)) error {
 	for range attempts {
 		state, err := d.store.Load(ctx, key, look)
 		if err != nil {

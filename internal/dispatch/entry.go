@@ -132,7 +132,7 @@ type Stand struct {
 func standOf(a Approval) Stand {
 	return Stand{ID: a.ID, Signature: a.Signature, Actor: a.Actor, Definition: a.Definition, Mode: a.Mode, Step: a.Step,
 		State: a.State, Terms: a.Terms, Votes: append([]Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep,
-		ExpiresAt: formatTime(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
+		ExpiresAt: FormatTime(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
 }
 
 func standsOf(changes []ApprovalChange) []Stand {
@@ -146,7 +146,7 @@ func standsOf(changes []ApprovalChange) []Stand {
 // record appends an entry to the commit, at the task's current step under the next number. It sets the
 // header's key, so that body and key cannot differ.
 func (c *Commit) record(kind Kind, now time.Time, header *EntryHeader, body any) error {
-	*header = EntryHeader{Kind: kind, Tenant: c.Task.Tenant, Task: c.Task.ID, Step: c.Task.Steps, N: c.Task.Entries, Time: formatTime(now)}
+	*header = EntryHeader{Kind: kind, Tenant: c.Task.Tenant, Task: c.Task.ID, Step: c.Task.Steps, N: c.Task.Entries, Time: FormatTime(now)}
 	raw, err := ijson.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("the %s entry of task %s, step %d: %w", kind, c.Task.ID, c.Task.Steps, err)

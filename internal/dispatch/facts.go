@@ -38,6 +38,18 @@ func (f *Facts) approval() *Approval {
 	return a
 }
 
+// crowded says whether as many of the task's calls wait for a person as may.
+func (f *Facts) crowded() bool {
+	return f.Profile != nil && f.Pending >= f.Profile.MaxPending
+}
+
+// seal fixes what the policy is asked, and so what is recorded.
+func (f *Facts) seal(door string, attempt int) (err error) {
+	f.Door, f.Attempt = door, attempt
+	f.Asked, err = ijson.Marshal(f.Input())
+	return err
+}
+
 // Input is what a policy sees: its wire form is the contract that docs/policy.md describes field by field.
 type Input struct {
 	Now  Moment     `json:"now"`
@@ -140,14 +152,14 @@ func (f *Facts) Input() Input {
 	if in.Call.Violations == nil {
 		in.Call.Violations = []Violation{}
 	}
-	// Without its profile a task has no budget that could be spent; it is the policy that denies it every tool.
+	// Without its profile a task has no budget that could be spent, and no tool.
 	if f.Profile != nil {
 		in.State.MaxSteps, in.State.Pending.Limit = f.Profile.MaxSteps, f.Profile.MaxPending
 		for _, s := range f.Profile.Scopes {
 			in.Task.Scopes[s] = true
 		}
 	}
-	if f.Tool != nil {
+	if f.Tool != nil && f.Profile != nil {
 		in.Tool = &InputTool{Name: f.Tool.Name, Version: f.Tool.Version, Effect: f.Tool.Effect,
 			Approval: f.Tool.Approval, Scopes: append([]string{}, f.Tool.Scopes...), Resource: f.Tool.Resource}
 	}
@@ -166,11 +178,11 @@ func (f *Facts) Input() Input {
 }
 
 func moment(t time.Time) Moment {
-	return Moment{RFC3339: formatTime(t), Epoch: t.Unix()}
+	return Moment{RFC3339: FormatTime(t), Epoch: t.Unix()}
 }
 
-// formatTime writes a time as RFC 3339 in UTC with milliseconds, the resolution of every stored time.
-func formatTime(t time.Time) string {
+// FormatTime writes a time as RFC 3339 in UTC with milliseconds, the resolution of every stored time.
+func FormatTime(t time.Time) string {
 	return t.UTC().Format("2006-01-02T15:04:05.000Z07:00")
 }
 

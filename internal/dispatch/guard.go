@@ -20,9 +20,15 @@ func (d Decision) check(in Input, version string) error {
 		return malformed("the status %s goes with the effect %s, not %q", d.Status, want, d.Effect)
 	}
 	if d.Approval != nil {
+		if d.Effect != Allow && d.Effect != RequireApproval {
+			return malformed("the effect %s takes no approval", d.Effect)
+		}
 		if err := d.Approval.check(); err != nil {
 			return malformed("%v", err)
 		}
+	}
+	if d.Retryable && d.Effect != Deny {
+		return malformed("the effect %s is not retryable", d.Effect)
 	}
 	switch d.Effect {
 	case Allow:
@@ -35,18 +41,29 @@ func (d Decision) check(in Input, version string) error {
 			return malformed("replay needs a committed operation of this very call, with its result")
 		}
 	case RequireApproval:
-		if d.Approval == nil {
-			return malformed("require_approval needs its terms in approval")
+		return d.checkAsk(in)
+	}
+	return nil
+}
+
+func (d Decision) checkAsk(in Input) error {
+	if d.Approval == nil {
+		return malformed("require_approval needs its terms in approval")
+	}
+	if err := in.runnable(); err != nil {
+		return err
+	}
+	if in.State.Operation != nil {
+		return malformed("require_approval for an operation that is committed")
+	}
+	a := in.State.Approval
+	switch {
+	case a == nil || a.State == Consumed || a.State == Withdrawn:
+		if in.State.Pending.Count >= in.State.Pending.Limit {
+			return malformed("require_approval over the limit of calls that wait for a person")
 		}
-		if err := in.runnable(); err != nil {
-			return err
-		}
-		if a := in.State.Approval; a != nil && (a.State == Rejected || a.State == Expired) {
-			return malformed("require_approval cannot ask again for a call that is %s", a.State)
-		}
-		if in.State.Operation != nil {
-			return malformed("require_approval for an operation that is committed")
-		}
+	case a.State == Rejected || a.State == Expired || in.lapsed():
+		return malformed("require_approval cannot ask again for a call that was rejected or has expired; a person can reopen it")
 	}
 	return nil
 }
@@ -61,19 +78,28 @@ func (d Decision) checkAllow(in Input) error {
 	if in.Tool.Effect == Write && in.State.TargetExists {
 		return malformed("allow for a target that exists")
 	}
-	if d.Approval == nil && in.Tool.Approval == ByRule {
-		return nil
+	if d.Approval == nil {
+		if in.Tool.Approval == ByRule {
+			return nil
+		}
+		return malformed("allow without the terms of the approval that %s demands", in.Call.Tool)
 	}
 	a := in.State.Approval
 	switch {
-	case a == nil || a.State != Approved:
-		return malformed("allow without the approval that %s demands", in.Call.Tool)
-	case in.State.Step > a.ExpiresAtStep || in.Now.Epoch > a.ExpiresAt.Epoch:
+	case a == nil || a.State != Approved || a.Mode != in.Mode:
+		return malformed("allow without the approval that it demands")
+	case in.lapsed():
 		return malformed("allow under an approval that has expired")
-	case d.Approval != nil && !d.Approval.met(a.Votes, in.Task.Actor):
+	case !d.Approval.met(a.Votes, in.Task.Actor):
 		return malformed("allow under an approval whose votes do not meet the terms")
 	}
 	return nil
+}
+
+// lapsed says whether the approval, while it is open, is past its last step or its time.
+func (in Input) lapsed() bool {
+	a := in.State.Approval
+	return in.Now.Epoch > a.ExpiresAt.Epoch || a.State == Approved && in.State.Step > a.ExpiresAtStep
 }
 
 // runnable says whether there is anything at all that could run or be asked for.
@@ -83,6 +109,8 @@ func (in Input) runnable() error {
 		return malformed("unknown mode %q", in.Mode)
 	case in.State.Cancelled:
 		return malformed("the task is cancelled")
+	case in.State.Deadline != nil && in.Now.Epoch >= in.State.Deadline.Epoch:
+		return malformed("the task's time is up")
 	case in.State.Step > in.State.MaxSteps:
 		return malformed("the step budget is spent")
 	case in.Call.Malformed != nil || in.Tool == nil || len(in.Call.Violations) > 0:

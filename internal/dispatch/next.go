@@ -95,6 +95,9 @@ func (c *Commit) ask(f Facts, d Decision) error {
 			c.change(a, func(a *Approval) {
 				a.State, a.ExpiresAtStep = Pending, 0
 				a.Terms, a.PolicyVersion = *d.Approval, d.PolicyVersion
+				if limit := f.Now.Add(a.Terms.ttl()); limit.Before(a.ExpiresAt) {
+					a.ExpiresAt = limit
+				}
 			})
 		}
 		return nil

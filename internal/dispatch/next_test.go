@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -35,6 +36,9 @@ func TestNextKeepsThePromises(t *testing.T) {
 		if d.Effect == Replay {
 			f.Operation = &Operation{Result: ijson.Raw(`1`)}
 		}
+		if rapid.Bool().Draw(t, "by rule") {
+			f.Tool.Approval = ByRule
+		}
 		o := Outcome{Status: rapid.SampledFrom([]Status{StatusOK, StatusTimeout, StatusNotFound, StatusOutcomeUnknown, StatusInternalError}).Draw(t, "outcome"),
 			Ran: rapid.Bool().Draw(t, "ran"), Value: ijson.Raw(`{"v":1}`), Record: ijson.Raw(`{"r":1}`)}
 		var before Approval
@@ -63,6 +67,9 @@ func TestNextKeepsThePromises(t *testing.T) {
 		if r.Value != nil {
 			assert.True(t, d.Effect == Replay || d.Effect == Allow && o.Status == StatusOK)
 		}
+		usable := f.State.Approval != nil && f.State.Approval.State == Approved && f.State.Approval.Definition == f.Definition
+		assert.Equal(t, ran && usable, slices.ContainsFunc(c.Approvals, func(a ApprovalChange) bool { return a.State == Consumed }),
+			"a call that ran uses its approval up, asked for or not")
 		open := 0
 		for _, a := range c.Approvals {
 			assert.Equal(t, a.From == "", a.State == Pending && a.Step == f.Step, "only a new approval has no row before it")
@@ -94,7 +101,7 @@ func TestAskingForMoreKeepsTheVotes(t *testing.T) {
 	assert.Equal(t, Pending, a.State)
 	assert.Equal(t, f.State.Approval.Votes, a.Votes)
 	assert.Zero(t, a.ExpiresAtStep)
-	assert.Equal(t, &ResultApproval{ID: "ap-1", Signature: "s", State: Pending, ExpiresAt: formatTime(f.State.Approval.ExpiresAt), Votes: 1, Needed: 2}, r.Approval)
+	assert.Equal(t, &ResultApproval{ID: "ap-1", Signature: "s", State: Pending, ExpiresAt: FormatTime(f.State.Approval.ExpiresAt), Votes: 1, Needed: 2}, r.Approval)
 
 	var sam Commit
 	sam, err = nextReview(c.Task, a.Approval, Review{Reviewer: "sam", Decision: "approved"}, f.Now)
@@ -103,6 +110,36 @@ func TestAskingForMoreKeepsTheVotes(t *testing.T) {
 	assert.Equal(t, c.Task.Steps+3, sam.Approvals[0].ExpiresAtStep, "the shortest lifetime that was granted, from the last vote")
 	_, err = nextReview(c.Task, a.Approval, Review{Reviewer: "maya", Decision: "approved"}, f.Now)
 	require.ErrorIs(t, err, ErrAlreadyVoted)
+	no, err := nextReview(c.Task, a.Approval, Review{Reviewer: "maya", Decision: "rejected"}, f.Now)
+	require.NoError(t, err, "whoever said yes can still say no")
+	assert.Equal(t, Rejected, no.Approvals[0].State)
+	assert.Len(t, no.Approvals[0].Votes, 1)
+}
+
+// A vote that does not count under the present terms is no dead end: its reviewer votes again, by the terms.
+func TestVoteThatDoesNotCount(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	a := Approval{ID: "ap-1", Actor: "learner", State: Pending, Terms: Terms{Approvers: 2, ReasonRequired: true}, ExpiresAt: at.Add(time.Hour),
+		Proposal: ijson.Raw(`{"call_id":"c1"}`), Votes: []Vote{{Reviewer: "maya", Decision: "approved", Lifetime: 3}}}
+	c, err := nextReview(Task{}, a, Review{Reviewer: "sam", Decision: "approved", Reason: "read it"}, at)
+	require.NoError(t, err)
+	assert.Equal(t, Pending, c.Approvals[0].State, "one vote without a reason and one with it are not two")
+	c, err = nextReview(Task{}, c.Approvals[0].Approval, Review{Reviewer: "maya", Decision: "approved", Reason: "me too"}, at)
+	require.NoError(t, err)
+	assert.Equal(t, Approved, c.Approvals[0].State)
+	assert.Len(t, c.Approvals[0].Votes, 2)
+}
+
+// A shorter time limit reaches a call that waits as soon as it is asked for again; a longer one gives it no more time.
+func TestTighterTTL(t *testing.T) {
+	for ttl, want := range map[string]time.Duration{"10m": 10 * time.Minute, "720h": time.Hour} {
+		f := writeFacts()
+		f.Asked = ijson.Raw(`{}`)
+		f.State.Approval.State = Pending
+		c, _, err := Next(f, Decision{Effect: RequireApproval, Status: StatusApprovalRequired, Approval: &Terms{TTL: ttl}}, Outcome{})
+		require.NoError(t, err)
+		assert.Equal(t, f.Now.Add(want), c.Approvals[0].ExpiresAt, ttl)
+	}
 }
 
 func TestTermsOfAReview(t *testing.T) {

@@ -3,6 +3,7 @@ package dispatch
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 )
 
@@ -125,35 +126,49 @@ func (d *Dispatcher) Cancel(ctx context.Context, key TaskKey, by string) error {
 	})
 }
 
-// Expire closes every open approval of a tenant that is past its time limit, so that what people were told has
-// expired stays expired. It returns how many it closed.
-func (d *Dispatcher) Expire(ctx context.Context, tenant string) (int, error) {
+// Expire closes every open approval of a tenant that is past its limits, so that what people were told has
+// expired stays expired.
+func (d *Dispatcher) Expire(ctx context.Context, tenant string) error {
 	open, err := d.store.Approvals(ctx, tenant, "", Pending, Approved)
-	if err != nil {
-		return 0, err
+	if err != nil || len(open) == 0 {
+		return err
 	}
-	closed := 0
-	done := map[TaskKey]bool{}
-	now := d.clock()
-	for _, a := range open {
-		if done[a.Task] || !now.After(a.ExpiresAt) {
+	tasks, err := d.store.Tasks(ctx, tenant)
+	if err != nil {
+		return err
+	}
+	for _, t := range tasks {
+		due := slices.ContainsFunc(open, func(a Approval) bool { return a.Task == t.TaskKey && a.lapsed(t.Steps+1, d.now(t)) })
+		if !due {
 			continue
 		}
-		done[a.Task] = true
-		err := d.act(ctx, a.Task, Lookup{}, func(s State, now time.Time) (Commit, bool, error) {
-			open, err := d.store.Approvals(ctx, tenant, s.Task.ID, Pending, Approved)
-			if err != nil {
-				return Commit{}, false, err
-			}
-			c, some, err := nextExpiry(s.Task, open, now)
-			closed += len(c.Approvals)
-			return c, some, err
-		})
-		if err != nil {
-			return closed, err
+		if err := d.act(ctx, t.TaskKey, Lookup{}, d.expiry(ctx)); err != nil {
+			return err
 		}
 	}
-	return closed, nil
+	return nil
+}
+
+// expireHeld is Expire for one task that the caller holds. It says whether it closed any.
+func (d *Dispatcher) expireHeld(ctx context.Context, key TaskKey) (closed bool, err error) {
+	expiry := d.expiry(ctx)
+	err = d.actHeld(ctx, key, Lookup{}, func(s State, now time.Time) (Commit, bool, error) {
+		c, some, err := expiry(s, now)
+		closed = some
+		return c, some, err
+	})
+	return closed, err
+}
+
+// expiry computes the commit that closes what has lapsed.
+func (d *Dispatcher) expiry(ctx context.Context) func(State, time.Time) (Commit, bool, error) {
+	return func(s State, now time.Time) (Commit, bool, error) {
+		open, err := d.store.Approvals(ctx, s.Task.Tenant, s.Task.ID, Pending, Approved)
+		if err != nil {
+			return Commit{}, false, err
+		}
+		return nextExpiry(s.Task, open, now)
+	}
 }
 
 // CreateTask makes a task. It gives ErrTaskExists if there is one of that name, whoever's it is.

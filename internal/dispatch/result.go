@@ -37,5 +37,5 @@ type ResultApproval struct {
 
 func resultApproval(a Approval) *ResultApproval {
 	return &ResultApproval{ID: a.ID, Signature: a.Signature, State: a.State, ExpiresAtStep: a.ExpiresAtStep,
-		ExpiresAt: formatTime(a.ExpiresAt), Votes: len(a.Votes), Needed: a.Terms.approvers()}
+		ExpiresAt: FormatTime(a.ExpiresAt), Votes: len(a.Votes), Needed: a.Terms.approvers()}
 }

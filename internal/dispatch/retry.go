@@ -22,7 +22,7 @@ var baseCallIDForm = regexp.MustCompile(`^[A-Za-z0-9-]{1,37}$`)
 // DispatchRetry dispatches a call, and once more if the first attempt was transient: a timeout, or an outcome
 // that nobody knows of a call that can be repeated. Each attempt is a dispatch and a step of its own, under the
 // call's id with -a1 or -a2 after it; everything else of the proposal stays as it is. When the last attempt is
-// transient too, the answer is retry_exhausted with that attempt's result; it is no step of its own.
+// transient too, or cannot be made, the answer is retry_exhausted with the last result; it is no step of its own.
 func (d *Dispatcher) DispatchRetry(ctx context.Context, p Principal, task string, o Origin, proposal []byte, limit int) (Result, error) {
 	if limit < 1 || limit > MaxAttempts {
 		return Result{}, ErrRetryLimit
@@ -37,9 +37,14 @@ func (d *Dispatcher) DispatchRetry(ctx context.Context, p Principal, task string
 		if err != nil {
 			return Result{}, err
 		}
-		if last, err = d.Dispatch(ctx, p, task, o, b); err != nil {
+		result, err := d.Dispatch(ctx, p, task, o, b)
+		if err != nil && attempt > 1 {
+			break // what the first attempt came to is on record, and must be told
+		}
+		if err != nil {
 			return Result{}, err
 		}
+		last = result
 		if !last.Retryable || last.Status != StatusTimeout && last.Status != StatusOutcomeUnknown {
 			return last, nil
 		}

@@ -61,17 +61,21 @@ func (t Terms) check() error {
 	return nil
 }
 
-// met says whether votes meet the terms: enough distinct people, none of them barred, and no rejection.
+// met says whether votes meet the terms: enough distinct people whose votes count, and no rejection.
 func (t Terms) met(votes []Vote, actor string) bool {
 	people := map[string]bool{}
 	for _, v := range votes {
 		if v.Decision != string(Approved) {
 			return false
 		}
-		if t.DistinctFromActor && v.Reviewer == actor {
-			continue
+		if t.counts(v, actor) {
+			people[v.Reviewer] = true
 		}
-		people[v.Reviewer] = true
 	}
 	return len(people) >= t.approvers()
+}
+
+// counts says whether an approving vote is one that the terms accept.
+func (t Terms) counts(v Vote, actor string) bool {
+	return !(t.DistinctFromActor && v.Reviewer == actor) && !(t.ReasonRequired && v.Reason == "") && v.Lifetime <= t.lifetime()
 }

@@ -90,7 +90,7 @@ type Outcome struct {
 
 // checked refuses an outcome that its tool's definition does not allow. Nothing has happened yet: a local
 // tool keeps no effect of its own.
-func (o Outcome) checked(def Definition) Outcome {
+func (o Outcome) checked(def Definition, target string) Outcome {
 	broken := func(detail string) Outcome {
 		return Outcome{Status: StatusInternalError, Detail: def.Name + ": " + detail}
 	}
@@ -107,8 +107,8 @@ func (o Outcome) checked(def Definition) Outcome {
 	default:
 		return broken("gave an unknown status")
 	}
-	if def.Effect != Write && o.Record != nil {
-		return broken("gave a record to create, and is no write")
+	if o.Record != nil && (def.Effect != Write || target == "") {
+		return broken("gave a record to create, and is no write with a target")
 	}
 	for _, raw := range []*ijson.Raw{&o.Value, &o.Record} {
 		if *raw == nil {

@@ -33,7 +33,7 @@ func TestCheckedOutcome(t *testing.T) {
 		{"a record that is no JSON", write, Outcome{Status: StatusOK, Ran: true, Value: one, Record: ijson.Raw(`{`)}, StatusInternalError},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := row.o.checked(row.def)
+			got := row.o.checked(row.def, "target")
 			assert.Equal(t, row.want, got.Status)
 			if row.want == StatusInternalError {
 				assert.False(t, got.Ran)
@@ -42,6 +42,7 @@ func TestCheckedOutcome(t *testing.T) {
 			}
 		})
 	}
-	got := Outcome{Status: StatusOK, Ran: true, Value: ijson.Raw(`{"b":1, "a":12.0}`)}.checked(read)
+	assert.Equal(t, StatusInternalError, Outcome{Status: StatusOK, Ran: true, Value: one, Record: one}.checked(write, "").Status, "a record needs a target")
+	got := Outcome{Status: StatusOK, Ran: true, Value: ijson.Raw(`{"b":1, "a":12.0}`)}.checked(read, "")
 	assert.Equal(t, `{"a":12,"b":1}`, string(got.Value), "what is recorded is canonical")
 }

@@ -1,6 +1,11 @@
 package ijson
 
-import "github.com/go-json-experiment/json"
+import (
+	"slices"
+
+	"github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+)
 
 // Encode writes a Go value as JSON for people and programs to read: struct members in their order, map members
 // sorted, nothing escaped for HTML. What is signed, compared or recorded is written by Marshal instead.
@@ -10,4 +15,13 @@ func Encode(v any) (Raw, error) {
 		return nil, marshalError(err)
 	}
 	return b, nil
+}
+
+// Indent lays a JSON value out over several lines, its members in their order.
+func Indent(value Raw) (Raw, error) {
+	out := slices.Clone(value)
+	if err := out.Indent(jsontext.WithIndent("  ")); err != nil {
+		return nil, syntaxError(err)
+	}
+	return out, nil
 }

@@ -104,10 +104,7 @@ func (t *tracer) decision(d dispatch.DecisionEntry) ([]Event, error) {
 	if err := ijson.Unmarshal(d.Input, &in); err != nil {
 		return nil, err
 	}
-	call := ""
-	if d.CallID != nil {
-		call = *d.CallID
-	}
+	call := id(d.CallID)
 	proposal := Event{Kind: "proposal", Call: call, Tool: in.Call.Tool}
 	if in.Call.Malformed == nil {
 		proposal.Arguments = in.Call.Arguments
@@ -142,7 +139,14 @@ func (t *tracer) finish() []Event {
 		return nil
 	}
 	t.allowed = nil
-	return []Event{{Kind: "result", Call: *d.CallID, Status: d.Status}}
+	return []Event{{Kind: "result", Call: id(d.CallID), Status: d.Status}}
+}
+
+func id(callID *string) string {
+	if callID == nil {
+		return ""
+	}
+	return *callID
 }
 
 // observe shows what an adapter wrapped: a document's text with its source and its trust label, and any other

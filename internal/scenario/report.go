@@ -65,11 +65,10 @@ type growth struct {
 // grown counts from the record itself, not from the answers that the runner got.
 func (r *runner) grown(ctx context.Context) (growth, error) {
 	var g growth
-	for a, err := range journal.Actions(r.store.Entries(ctx, r.principal.Tenant, "")) {
+	for _, err := range journal.Actions(r.store.Entries(ctx, r.principal.Tenant, "")) {
 		if err != nil {
 			return g, err
 		}
-		_ = a
 		g.actions++
 	}
 	for d, err := range journal.Decisions(r.store.Entries(ctx, r.principal.Tenant, "")) {

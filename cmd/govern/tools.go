@@ -1,0 +1,84 @@
+package main
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+func (a *app) toolsCommand() *cobra.Command {
+	cmd := group(&cobra.Command{
+		Use: "tools", Short: "The definitions of the tools: what models are shown, and what is checked",
+		Long: `A definition says what a tool is for, what it can do to the world, and which arguments it takes. Models are
+shown the same JSON Schema that their calls are checked against. Which tools a task may use is another matter: that
+is the profile's in the configuration.`,
+	})
+	cmd.AddCommand(a.toolsList(), a.toolsShow())
+	return cmd
+}
+
+func (a *app) toolsList() *cobra.Command {
+	cmd := &cobra.Command{Use: "list", Short: "List the tools that there are", Args: args(), Example: "  govern tools list --format json"}
+	f := formatFlag(cmd, "text", "json")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		g, err := a.load(cmd)
+		if err != nil {
+			return err
+		}
+		l := a.list(f, "TOOL", "EFFECT", "APPROVAL", "SCOPES", "PROFILES")
+		for _, name := range g.toolNames() {
+			d := g.tools[name].Definition()
+			if err := l.add(d, d.Name, string(d.Effect), string(d.Approval), strings.Join(d.Scopes, ", "), strings.Join(g.profilesWith(name), ", ")); err != nil {
+				return err
+			}
+		}
+		return l.end("there are no tools")
+	}
+	return cmd
+}
+
+func (a *app) toolsShow() *cobra.Command {
+	cmd := &cobra.Command{Use: "show NAME", Short: "Show one tool's definition, with the schema of its arguments", Args: args("the NAME of a tool"),
+		Example: "  govern tools show record_draft"}
+	f := formatFlag(cmd, "text", "json")
+	cmd.RunE = func(cmd *cobra.Command, given []string) error {
+		g, err := a.load(cmd)
+		if err != nil {
+			return err
+		}
+		tool, ok := g.tools[given[0]]
+		if !ok {
+			return misuse(fmt.Errorf("there is no tool %q", given[0])).near(given[0], g.toolNames(), "there is "+strings.Join(g.toolNames(), ", "))
+		}
+		d := tool.Definition()
+		if f.json() {
+			return writeJSON(a.stdout, d)
+		}
+		return a.showTool(d, g.profilesWith(d.Name))
+	}
+	return cmd
+}
+
+func (a *app) showTool(d dispatch.Definition, profiles []string) error {
+	digest, err := d.Digest()
+	if err != nil {
+		return err
+	}
+	schema, err := ijson.Indent(d.Schema)
+	if err != nil {
+		return err
+	}
+	for _, row := range [][2]string{{"tool", d.Name}, {"version", d.Version}, {"effect", string(d.Effect)}, {"approval", string(d.Approval)},
+		{"scopes", strings.Join(d.Scopes, ", ")}, {"target", d.Target}, {"key", d.Key}, {"resource", d.Resource},
+		{"profiles", strings.Join(profiles, ", ")}, {"digest", digest}, {"purpose", d.Description}} {
+		if row[1] != "" {
+			fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
+		}
+	}
+	_, err = fmt.Fprintf(a.stdout, "arguments\n%s\n", schema)
+	return err
+}
