@@ -162,6 +162,8 @@ test_votes[note] if {
 			"votes": [vote("ann"), object.union(vote("learner"), {"decision": "rejected"})],
 			"want": "approval_required",
 		},
+		"a lifetime as long as allowed": {"terms": {"lifetime": 3}, "votes": [vote("ann")], "want": "ok"},
+		"a longer lifetime than allowed now": {"terms": {"lifetime": 2}, "votes": [vote("ann")], "want": "approval_required"},
 		"no reason": {"terms": {"reason_required": true}, "votes": [vote("ann")], "want": "approval_required"},
 		"an empty reason": {
 			"terms": {"reason_required": true}, "votes": [object.union(vote("ann"), {"reason": ""})],

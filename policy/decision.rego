@@ -37,7 +37,7 @@ package policy
 # description: |
 #   The first line whose condition holds. When an outcome holds stands here; what it says stands in its METADATA.
 #
-#   Numbers are those of the design's table; 9, 12, 13 and 16 are kept for what has yet to come. `ok`, which is 17,
+#   The numbers are those of docs/policy.md; 9, 12, 13 and 16 are kept for what has yet to come. `ok`, which is 17,
 #   comes first because most calls are allowed and finding out is then cheap. It demands the opposite of every line
 #   under it, so its place changes no answer.
 # entrypoint: true

@@ -16,8 +16,8 @@ type Decider interface {
 // Store keeps the state and the entries. Implementations must be safe for concurrent use, also by other
 // processes on the same state. Times are kept to the millisecond, in UTC.
 type Store interface {
-	// Hold waits until no other dispatch or review holds the task, here or in another process, and holds it
-	// until release is called. It keeps callers from deciding in vain; what makes a change safe is the guard
+	// Hold waits until no other dispatch or review holds the task, here or, where the store can tell, in another
+	// process, and holds it until release is called. It keeps callers from deciding in vain; what makes a change safe is the guard
 	// in Apply.
 	Hold(ctx context.Context, task TaskKey) (release func(), err error)
 	// Load reads a task and the rows that a call depends on, as of one revision. The approval is the latest that was
