@@ -17,8 +17,9 @@ test: ## Run every test (with CI=true, none may be skipped)
 	@.ci/deps
 	@.ci/gotest -timeout 14m ./...
 
-lint: ## Check Go and Rego: format, vet, staticcheck, opa check, opa test
+lint: ## Check Go, Rego and .ci: format, vet, staticcheck, opa check, opa test, selftest
 	@.ci/lint
+	@.ci/selftest
 
 race: ## Run every test under the race detector
 	@.ci/gotest -race -timeout 11m ./...

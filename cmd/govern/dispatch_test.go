@@ -438,3 +438,43 @@ func TestRetryThatCannotBeMade(t *testing.T) {
 	assert.Equal(t, exitUnknown, statusCode(r))
 	assert.Len(t, l.drafts(), 1)
 }
+
+// stuck is a store whose task is held by a process that was stopped.
+type stuck struct{ dispatch.Store }
+
+func (stuck) Hold(context.Context, dispatch.TaskKey) (func(), error) {
+	return nil, dispatch.ErrUnavailable
+}
+
+// Whoever holds a task for good must not keep a person from ending it. Proposals wait, and are told so.
+func TestStuckTask(t *testing.T) {
+	l := newLab(t)
+	l.propose(draft("d1"))
+	l.dispatcher = dispatch.New(stuck{l.store}, l.store.Key(), l.clock, l.snapshot)
+	_, err := l.dispatcher.Dispatch(t.Context(), l.who, l.task, dispatch.Origin{}, []byte(add("m1")))
+	require.ErrorIs(t, err, dispatch.ErrUnavailable)
+	assert.Equal(t, 1, l.steps())
+	require.NoError(t, l.review(draft("d1"), "approved"))
+	require.NoError(t, l.dispatcher.Cancel(t.Context(), l.key(), "maya"))
+	l.serve()
+	assert.Equal(t, dispatch.StatusCancelled, l.propose(draft("d1")).Status)
+}
+
+// The stored call is what is shown; it must be the one that was signed.
+func TestStoredCallMustFitItsSignature(t *testing.T) {
+	l := newLab(t)
+	a := l.propose(draft("d1")).Approval
+	l.dispatcher = dispatch.New(forged{l.store}, l.store.Key(), l.clock, l.snapshot)
+	_, err := l.dispatcher.Review(t.Context(), l.who.Tenant, a.ID, a.Signature, dispatch.Review{Reviewer: "maya", Decision: "approved"})
+	require.ErrorIs(t, err, dispatch.ErrProposalDiffers)
+	assert.Zero(t, l.count(dispatch.KindReview))
+}
+
+// forged is a store in which somebody has changed a stored call by hand.
+type forged struct{ dispatch.Store }
+
+func (f forged) Approval(ctx context.Context, tenant, id string) (dispatch.Approval, error) {
+	a, err := f.Store.Approval(ctx, tenant, id)
+	a.Proposal = ijson.Raw(strings.Replace(string(a.Proposal), "84", "99", 1))
+	return a, err
+}

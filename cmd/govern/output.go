@@ -56,6 +56,20 @@ func (a *app) list(f *format, headers ...string) *list {
 	return &list{w: a.stdout, format: f, headers: headers}
 }
 
+// widestCell bounds a cell: a table is as wide as its widest, and an agent chooses what stands in some.
+const widestCell = 300
+
+// shorten cuts a text to so many characters. What a person decides on is never shown through it alone.
+func shorten(s string, most int) string {
+	for i := range s {
+		if most == 0 {
+			return s[:i] + "…"
+		}
+		most--
+	}
+	return s
+}
+
 // flushEvery bounds what a table holds back to line up its columns.
 const flushEvery = 200
 
@@ -68,7 +82,7 @@ func (l *list) add(v any, cells ...string) error {
 		fmt.Fprintln(l.table, strings.Join(l.headers, "\t"))
 	}
 	for i, c := range cells {
-		cells[i] = printable(c)
+		cells[i] = printable(shorten(c, widestCell))
 	}
 	if _, err := fmt.Fprintln(l.table, strings.Join(cells, "\t")); err != nil {
 		return err
@@ -101,6 +115,9 @@ func writeJSON(w io.Writer, v any) error {
 	return err
 }
 
+// blankBraille looks like a space, and counts as a symbol.
+const blankBraille = '\u2800'
+
 // jsonEscape is a character as JSON can write it in any string.
 func jsonEscape(r rune) string {
 	if r > 0xFFFF {
@@ -118,14 +135,21 @@ func printable(s string) string {
 }
 
 // visible escapes what a terminal would obey or hide instead of showing it: control characters, characters that
-// reorder their neighbours, spaces of odd kinds, and characters without a shape.
+// reorder their neighbours, spaces of odd kinds, characters without a shape, and marks that pile up on one letter.
 func visible(s string, escape func(rune) string) string {
 	var b strings.Builder
+	marks := 0
 	for i, r := range s {
+		if unicode.Is(unicode.Mn, r) {
+			marks++
+		} else {
+			marks = 0
+		}
 		switch {
 		case r == utf8.RuneError && s[i] != "\uFFFD"[0]:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case strconv.IsPrint(r) && !unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector):
+		case marks <= 2 && r != blankBraille && strconv.IsPrint(r) &&
+			!unicode.In(r, unicode.Other_Default_Ignorable_Code_Point, unicode.Variation_Selector, unicode.Me):
 			b.WriteRune(r)
 		default:
 			b.WriteString(escape(r))
@@ -134,7 +158,24 @@ func visible(s string, escape func(rune) string) string {
 	return b.String()
 }
 
+// checkedWriter remembers the first failure: a result that nobody could read is not one.
+type checkedWriter struct {
+	w   io.Writer
+	err error
+}
+
+func (c *checkedWriter) Write(b []byte) (int, error) {
+	n, err := c.w.Write(b)
+	if c.err == nil {
+		c.err = err
+	}
+	return n, err
+}
+
 func isTerminal(w any) bool {
+	if c, ok := w.(*checkedWriter); ok {
+		w = c.w
+	}
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
 }

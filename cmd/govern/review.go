@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -74,7 +75,7 @@ func (a *app) reviewList() *cobra.Command {
 		l := a.list(f, "ID", "STATE", "TASK", "ACTOR", "STEP", "TOOL", "ARGUMENTS", "UNTIL")
 		for _, ap := range list {
 			arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
-			err := l.add(viewOf(ap), ap.ID, string(ap.State), ap.Task.ID, ap.Actor, fmt.Sprint(ap.Step), ap.Tool(), shorten(string(arguments)), until(ap))
+			err := l.add(viewOf(ap), ap.ID, string(ap.State), ap.Task.ID, ap.Actor, fmt.Sprint(ap.Step), ap.Tool(), shorten(string(arguments), 60), until(ap))
 			if err != nil {
 				return err
 			}
@@ -82,15 +83,6 @@ func (a *app) reviewList() *cobra.Command {
 		return l.end("nothing waits for a person")
 	})
 	return cmd
-}
-
-// shorten cuts what a table shows; the whole is shown before anybody can approve it.
-func shorten(s string) string {
-	const most = 60
-	if r := []rune(s); len(r) > most {
-		return string(r[:most]) + "…"
-	}
-	return s
 }
 
 func until(a dispatch.Approval) string {
@@ -131,13 +123,11 @@ func (a *app) showApproval(s *system, ap dispatch.Approval) error {
 	row("actor", ap.Actor)
 	row("asked", fmt.Sprintf("at step %d as call %s, under policy %s", ap.Step, ap.CallID(), ap.PolicyVersion))
 	row("tool", ap.Tool())
-	arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
-	members, _ := ijson.Members(arguments)
-	for _, m := range members {
-		// Values stay JSON: 84 and "84", a line break and the two characters \n, are not the same call.
-		fmt.Fprintf(w, "  %s: %s\n", printable(m.Name), printable(string(m.Value)))
-	}
+	escaped := a.showArguments(ap)
 	row("size", fmt.Sprintf("%d bytes", len(ap.Proposal)))
+	if escaped {
+		row("warning", "the call has characters that would not show as themselves; they stand above as \\u escapes")
+	}
 	for _, v := range ap.Votes {
 		said := fmt.Sprintf("%s by %s at %s", v.Decision, v.Reviewer, v.Time)
 		if v.Reason != "" {
@@ -152,6 +142,27 @@ func (a *app) showApproval(s *system, ap dispatch.Approval) error {
 		fmt.Fprintf(w, "\nto approve exactly this:\n  %s\n", s.command("review", "approve", ap.ID, "--signature", ap.Signature))
 	}
 	return nil
+}
+
+// widestLine is where a value is broken. What an agent wrote never begins a line of the screen: it could pass for one
+// of ours there.
+const widestLine = 68
+
+// showArguments shows every argument whole. Values stay JSON: 84 and "84", a line break and the two characters \n, are
+// not the same call. It says whether anything had to be escaped.
+func (a *app) showArguments(ap dispatch.Approval) (escaped bool) {
+	arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
+	members, _ := ijson.Members(arguments)
+	for _, m := range members {
+		text := visible(m.Name, jsonEscape) + ": " + visible(string(m.Value), jsonEscape)
+		escaped = escaped || text != m.Name+": "+string(m.Value)
+		prefix := "  "
+		for line := range slices.Chunk([]rune(text), widestLine) {
+			fmt.Fprintln(a.stdout, prefix+string(line))
+			prefix = "  | "
+		}
+	}
+	return escaped
 }
 
 func needs(t dispatch.Terms) string {

@@ -25,17 +25,21 @@ type app struct {
 
 // run is the program as a function. It returns the exit code.
 func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	a := &app{stdin: stdin, stdout: stdout, stderr: stderr}
+	out := &checkedWriter{w: stdout}
+	a := &app{stdin: stdin, stdout: out, stderr: stderr}
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(stdin)
-	root.SetOut(stdout)
+	root.SetOut(out)
 	root.SetErr(stderr)
 	err := config.CheckEnv(os.Environ())
 	if err != nil {
 		err = misuse(err)
 	} else {
 		err = root.ExecuteContext(ctx)
+	}
+	if err == nil {
+		err = out.err
 	}
 	var said *failure
 	if errors.Is(err, syscall.EPIPE) && !errors.As(err, &said) {

@@ -210,7 +210,7 @@ func parseDeadline(s string, now time.Time) (time.Time, error) {
 	if d, err := time.ParseDuration(s); err == nil && d > 0 {
 		return now.Add(d).UTC().Truncate(time.Millisecond), nil
 	}
-	if t, err := time.Parse(time.RFC3339, s); err == nil && t.After(now) {
+	if t, err := time.Parse(time.RFC3339, s); err == nil && t.After(now) && t.UTC().Year() <= 9999 {
 		return t.UTC().Truncate(time.Millisecond), nil
 	}
 	return time.Time{}, misuse(fmt.Errorf("--deadline is %q", s)).hint("give a moment that is still to come, such as 2030-01-31T17:00:00Z, or a duration from now with its unit, such as 8h")

@@ -6,8 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
-	"os"
-	"os/user"
 	"slices"
 	"time"
 
@@ -200,12 +198,4 @@ func (s *system) close() error { return s.store.Close() }
 
 func (s *system) key() dispatch.TaskKey {
 	return dispatch.TaskKey{Tenant: s.principal.Tenant, ID: s.config.Task}
-}
-
-// operator is the operating system's user: the only identity that a command line has.
-func operator() string {
-	if u, err := user.Current(); err == nil && u.Username != "" {
-		return u.Username
-	}
-	return fmt.Sprintf("uid-%d", os.Getuid())
 }

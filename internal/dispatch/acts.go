@@ -16,6 +16,7 @@ var (
 	ErrAlreadyReviewed  = &Error{Refused, "already_reviewed", "the approval does not wait for a vote any more"}
 	ErrApprovalExpired  = &Error{Refused, "approval_expired", "the approval passed its limit unanswered; a person can reopen it with govern review reopen"}
 	ErrSignatureDiffers = &Error{Refused, "signature_differs", "the signature is not that of this approval; show it again and review what is shown"}
+	ErrProposalDiffers  = &Error{Broken, "proposal_differs", "the stored call is not the one that was signed: the state was changed by hand or is damaged; restore it from a backup"}
 	ErrSelfReview       = &Error{Refused, "self_review", "this approval needs somebody other than the actor who proposed the call"}
 	ErrAlreadyVoted     = &Error{Refused, "already_voted", "this reviewer has voted on the approval already; it needs distinct people"}
 	ErrReplaced         = &Error{Refused, "replaced", "the call was asked for again since, under another approval; list what waits with govern review list"}
@@ -52,8 +53,9 @@ func nextReview(t Task, a Approval, r Review, now time.Time) (Commit, error) {
 		return Commit{}, ErrApprovalExpired
 	case a.Terms.DistinctFromActor && r.Reviewer == a.Actor && r.Decision == string(Approved):
 		return Commit{}, ErrSelfReview
-	case r.Decision == string(Approved) && slices.ContainsFunc(a.Votes, func(v Vote) bool { return v.Reviewer == r.Reviewer && a.Terms.counts(v, a.Actor) }):
-		return Commit{}, ErrAlreadyVoted
+	case r.Decision == string(Approved) && !a.Terms.met(a.Votes, a.Actor) &&
+		slices.ContainsFunc(a.Votes, func(v Vote) bool { return v.Reviewer == r.Reviewer && a.Terms.counts(v, a.Actor) }):
+		return Commit{}, ErrAlreadyVoted // unless the votes that were kept meet terms that were eased since
 	}
 	c := begin(t, now)
 	vote := Vote{Reviewer: r.Reviewer, Decision: r.Decision, Reason: r.Reason, Time: FormatTime(now)}

@@ -149,10 +149,13 @@ func (d *Dispatcher) now(t Task) time.Time {
 // is nothing to do.
 func (d *Dispatcher) act(ctx context.Context, key TaskKey, look Lookup, compute func(State, time.Time) (Commit, bool, error)) error {
 	release, err := d.store.Hold(ctx, key)
-	if err != nil {
+	switch {
+	case err == nil:
+		defer release()
+	case !errors.Is(err, ErrUnavailable):
 		return err
+		// Whoever holds the task is stuck. A person must be able to act all the same, and the guard makes it safe.
 	}
-	defer release()
 	return d.actHeld(ctx, key, look, compute)
 }
 

@@ -46,5 +46,5 @@ var (
 	// ErrMoved says that the state changed between reading and writing; the caller decides again.
 	ErrMoved = &Error{Refused, "moved", "the task was changed at the same time"}
 	// ErrUnavailable says that nothing was judged, and no step was counted; the same call can be sent again.
-	ErrUnavailable = &Error{Refused, "unavailable", "the task is too busy; nothing was judged and no step was counted; send the call again"}
+	ErrUnavailable = &Error{Refused, "unavailable", "the task or the state is too busy; nothing was judged and no step was counted; try again"}
 )

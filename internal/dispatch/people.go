@@ -36,6 +36,10 @@ func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (s
 	if signature != a.Signature {
 		return subject{}, ErrSignatureDiffers
 	}
+	call := decode(a.Proposal, 0, d.snapshot.Load().Limits)
+	if err := call.sign(d.key, a.Task, a.Actor); err != nil || call.Signature != signature {
+		return subject{}, ErrProposalDiffers
+	}
 	return subject{task: a.Task, signature: signature, id: id}, nil
 }
 

@@ -17,7 +17,7 @@ type Decider interface {
 // processes on the same state. Times are kept to the millisecond, in UTC.
 type Store interface {
 	// Hold waits until no other dispatch or review holds the task, here or, where the store can tell, in another
-	// process, and holds it until release is called. It keeps callers from deciding in vain; what makes a change safe is the guard
+	// process, and holds it until release is called. It gives ErrUnavailable when that takes unreasonably long. It keeps callers from deciding in vain; what makes a change safe is the guard
 	// in Apply.
 	Hold(ctx context.Context, task TaskKey) (release func(), err error)
 	// Load reads a task and the rows that a call depends on, as of one revision. The approval is the latest that was
@@ -25,8 +25,8 @@ type Store interface {
 	Load(ctx context.Context, task TaskKey, lookup Lookup) (State, error)
 	// Apply makes a commit durable, all of it or none, before it returns nil. It gives ErrMoved, and changes
 	// nothing, if the task's revision is not commit.Revision any more or a row of the commit was changed or
-	// created by another. A commit that is not about one task and its next revision is refused: a fault of the
-	// program. After any other error it is not known whether the commit is durable, until the state is read again.
+	// created by another. A commit that is not about one task and its next revision, or that changes what an approval
+	// is of, is refused: a fault of the program. After any other error it is not known whether the commit is durable, until the state is read again.
 	Apply(ctx context.Context, commit Commit) error
 	Reader
 }

@@ -69,6 +69,9 @@ func checkTask(t Task) error {
 	for _, field := range []struct{ name, value string }{
 		{"tenant", t.Tenant}, {"task", t.ID}, {"actor", t.Actor}, {"profile", t.Profile},
 	} {
+		if t.Deadline.UTC().Year() > 9999 {
+			return &Error{Misuse, "deadline", "the deadline is after the year 9999, which RFC 3339 cannot write"}
+		}
 		if !taskIDForm.MatchString(field.value) {
 			return &Error{Misuse, "name", "the " + field.name + "'s name is not 1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit"}
 		}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 )
@@ -19,12 +20,22 @@ var byTheClock = []string{
 	ast.CryptoX509ParseAndVerifyCertificatesWithOptions.Name,
 }
 
+// Rego reaches the machine's zone in more ways than by "Local": time.parse_ns asks it what an abbreviation such as JST
+// means. Both call package time, so it is there that the machine has no zone but UTC, in whatever program decides.
+func init() { time.Local = time.UTC }
+
+// unbounded are built-ins whose work grows without bound with the numbers that they are given, and which do not look
+// at the clock meanwhile: a call could choose how much memory one decision takes.
+var unbounded = []string{
+	ast.BitsShiftLeft.Name, ast.Product.Name, ast.RenderTemplate.Name,
+}
+
 // capabilities are what Rego may call: nothing whose answer could be another one next time, and no network. That is
 // what lets a recorded decision be made again.
 func capabilities() *ast.Capabilities {
 	c := ast.CapabilitiesForThisVersion()
 	c.Builtins = slices.DeleteFunc(c.Builtins, func(b *ast.Builtin) bool {
-		return b.IsNondeterministic() || slices.Contains(byTheClock, b.Name)
+		return b.IsNondeterministic() || slices.Contains(byTheClock, b.Name) || slices.Contains(unbounded, b.Name)
 	})
 	c.AllowNet = []string{} // nil would allow every host
 	return c
@@ -67,11 +78,28 @@ func compile(s Source) (*ast.Compiler, error) {
 				f.path, strings.TrimPrefix(p, "data."))
 		}
 	}
+	if err := checkTests(s); err != nil {
+		return nil, err
+	}
 	c := newCompiler()
 	if c.Compile(modules); c.Failed() {
 		return nil, fmt.Errorf("the policy does not compile: %w", c.Errors)
 	}
 	return c, checkEntrypoint(c)
+}
+
+// checkTests refuses a test file that adds rules to the policy: tests would see them, and decisions would not.
+func checkTests(s Source) error {
+	tests, err := parse(s.tests)
+	if err != nil {
+		return err
+	}
+	for _, f := range sorted(s.tests) {
+		if tests[f.path].Package.Path.String() == "data.policy" {
+			return fmt.Errorf("%s: a file named …_test.rego is no part of the policy; make it package policy_test, or give it another name", f.path)
+		}
+	}
+	return nil
 }
 
 // checkEntrypoint finds at load what would otherwise be an undefined decision on every call.

@@ -25,14 +25,7 @@ func (p *Policy) Decide(ctx context.Context, input ijson.Raw) (ijson.Raw, error)
 	if err != nil {
 		return nil, failed("the input is not JSON: %v", err)
 	}
-	// One cancellation for both reasons takes the place of the goroutine that OPA would start for ctx, and knows
-	// nothing of ctx by itself.
-	cancel := topdown.NewCancel()
-	timer := time.AfterFunc(p.timeout, cancel.Cancel)
-	defer timer.Stop()
-	defer context.AfterFunc(ctx, cancel.Cancel)()
-
-	results, err := p.eval(ctx, value, cancel)
+	results, err := p.inTime(ctx, value)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -47,9 +40,42 @@ func (p *Policy) Decide(ctx context.Context, input ijson.Raw) (ijson.Raw, error)
 	}
 	answer, err := toJSON(results[0].Expressions[0].Value.(ast.Value))
 	if err != nil {
-		return nil, &dispatch.PolicyError{Code: "policy_malformed", Detail: fmt.Sprintf("the value of %s: %v", entrypoint, err)}
+		return nil, malformed("the value of %s: %v", entrypoint, err)
+	}
+	if len(answer) > maxAnswer {
+		return nil, malformed("the value of %s is %d bytes long; the limit is %d", entrypoint, len(answer), maxAnswer)
 	}
 	return answer, nil
+}
+
+// maxAnswer bounds a decision, which is answered and recorded whole.
+const maxAnswer = 64 << 10
+
+// inTime evaluates, and gives up when the time is over or ctx is done: most built-ins then end by themselves, and
+// whatever does not is left behind.
+func (p *Policy) inTime(ctx context.Context, input ast.Value) (rego.ResultSet, error) {
+	cancel := topdown.NewCancel()
+	type outcome struct {
+		results rego.ResultSet
+		err     error
+	}
+	done := make(chan outcome, 1)
+	go func() {
+		results, err := p.eval(ctx, input, cancel)
+		done <- outcome{results, err}
+	}()
+	timer := time.NewTimer(p.timeout)
+	defer timer.Stop()
+	select {
+	case o := <-done:
+		return o.results, o.err
+	case <-ctx.Done():
+		cancel.Cancel()
+		return nil, ctx.Err()
+	case <-timer.C:
+		cancel.Cancel()
+		return nil, p.late()
+	}
 }
 
 // eval lets no panic through: a fault in a built-in is a denial, not the end of the process.

@@ -3,6 +3,8 @@ package opa
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"testing"
@@ -152,6 +154,36 @@ func TestValuesBecomeCanonical(t *testing.T) {
 func TestInputThatIsNoJSON(t *testing.T) {
 	e := policyError(t, regoPolicy(t, allow), `{`)
 	assert.Equal(t, "policy_failed", e.Code)
+}
+
+// Rego can name the machine's zone, by "Local" or by one of its abbreviations. One recorded input has one answer all the
+// same, wherever it is judged. The zone is read once in a process, so each is another.
+func TestTheMachinesZoneDecidesNothing(t *testing.T) {
+	const rules = `decision := [
+	time.clock([input.ns, "Local"]),
+	time.date([input.ns, "Local"]),
+	time.weekday([input.ns, "Local"]),
+	time.diff([input.ns, "Local"], [0, "Local"]),
+	time.format([input.ns, "Local", "RFC3339"]),
+	time.parse_ns("2006-01-02 15:04 MST", input.text),
+]
+`
+	if os.Getenv("TEST_ZONE_CHILD") != "" {
+		raw, err := regoPolicy(t, rules).Decide(t.Context(), ijson.Raw(`{"ns": 1772377200000000000, "text": "2026-03-01 12:00 JST"}`))
+		require.NoError(t, err)
+		fmt.Printf("answer %s\n", raw)
+		return
+	}
+	self, err := os.Executable()
+	require.NoError(t, err)
+	for _, zone := range []string{"", "UTC", "Asia/Tokyo", "America/St_Johns", "/usr/share/zoneinfo/Pacific/Auckland"} {
+		cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.v")
+		cmd.Env = append(os.Environ(), "TEST_ZONE_CHILD=1", "TZ="+zone)
+		out, err := cmd.CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		assert.Contains(t, string(out), "answer [[15,0,0],[2026,3,1],\"Sunday\","+
+			"[56,2,0,15,0,0],\"2026-03-01T15:00:00Z\",1772366400000000000]\n", "TZ=%s", zone)
+	}
 }
 
 // A built-in that panics, as one of OPA's own might.

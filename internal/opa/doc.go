@@ -3,5 +3,5 @@
 //
 // OPA's sharp edges are blunted here. A policy that could answer differently next time (clock, network, chance), that
 // lacks its entrypoint, or whose data could stand in for its rules does not load; an answer that is not exactly one
-// value is a *dispatch.PolicyError, which is a denial.
+// value is a *dispatch.PolicyError, which is a denial. A program that imports this package has no zone but UTC.
 package opa

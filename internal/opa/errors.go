@@ -13,7 +13,24 @@ import (
 )
 
 func failed(format string, args ...any) *dispatch.PolicyError {
-	return &dispatch.PolicyError{Code: "policy_failed", Detail: fmt.Sprintf(format, args...)}
+	return &dispatch.PolicyError{Code: "policy_failed", Detail: cut(fmt.Sprintf(format, args...))}
+}
+
+func malformed(format string, args ...any) *dispatch.PolicyError {
+	return &dispatch.PolicyError{Code: "policy_malformed", Detail: cut(fmt.Sprintf(format, args...))}
+}
+
+// cut bounds what an error may quote of a policy's values.
+func cut(detail string) string {
+	const most = 2000
+	if r := []rune(detail); len(r) > most {
+		return string(r[:most]) + "…"
+	}
+	return detail
+}
+
+func (p *Policy) late() *dispatch.PolicyError {
+	return &dispatch.PolicyError{Code: "policy_timeout", Detail: fmt.Sprintf("%s took longer than %v", entrypoint, p.timeout)}
 }
 
 // policyError sorts what can go wrong in an evaluation.
@@ -26,9 +43,9 @@ func (p *Policy) policyError(err error) *dispatch.PolicyError {
 	case !ok:
 		return failed("%v", err)
 	case e.Code == topdown.CancelErr:
-		return &dispatch.PolicyError{Code: "policy_timeout", Detail: fmt.Sprintf("%s took longer than %v", entrypoint, p.timeout)}
+		return p.late()
 	case e.Code == topdown.ConflictErr:
-		return &dispatch.PolicyError{Code: "policy_conflict", Detail: p.conflict(e)}
+		return &dispatch.PolicyError{Code: "policy_conflict", Detail: cut(p.conflict(e))}
 	}
 	return failed("%v", e)
 }

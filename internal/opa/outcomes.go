@@ -19,7 +19,6 @@ type Outcome struct {
 	Effect dispatch.Effect
 	// Retryable says that the same call may be sent again.
 	Retryable bool
-	Title     string
 	// Message is for agents.
 	Message string
 	// Remedy is for people.
@@ -95,6 +94,6 @@ func outcomeOf(note *ast.Annotations) (Outcome, error) {
 	}
 	return Outcome{
 		Code: text["code"], Status: dispatch.Status(text["status"]), Effect: effect, Retryable: retryable,
-		Title: strings.TrimSpace(note.Title), Message: text["message"], Remedy: text["remedy"],
+		Message: text["message"], Remedy: text["remedy"],
 	}, nil
 }

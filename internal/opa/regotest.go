@@ -21,9 +21,8 @@ type TestResult struct {
 	// Location is the file and line of the test.
 	Location string
 	Passed   bool
-	// Skipped tests are those named todo_test_….
-	Skipped  bool
-	Duration time.Duration
+	// Skipped tests are those named todo_test_…; they neither pass nor fail.
+	Skipped bool
 	// Output is what the test printed, and for a failed one what is known of the failure: an error, or the notes of
 	// the cases that failed.
 	Output string
@@ -31,7 +30,7 @@ type TestResult struct {
 
 // Test runs a bundle's Rego tests against its policy and data, under the same capabilities as a decision. Data that
 // comes from the configuration is not there: tests bring it themselves. A bundle without tests is an error, since
-// otherwise nothing would be tested in silence.
+// otherwise nothing would be tested in silence; so is one whose tests are all skipped.
 func Test(ctx context.Context, s Source) ([]TestResult, error) {
 	modules, err := parse(append(slices.Clone(s.modules), s.tests...))
 	if err != nil {
@@ -64,8 +63,11 @@ func Test(ctx context.Context, s Source) ([]TestResult, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
-	if !slices.ContainsFunc(found, func(r *tester.Result) bool { return !r.Skip }) {
+	if len(found) == 0 {
 		return nil, errors.New(s.label + ": there is no Rego test; add rules named test_… in files named …_test.rego")
+	}
+	if !slices.ContainsFunc(found, func(r *tester.Result) bool { return !r.Skip }) {
+		return nil, errors.New(s.label + ": every Rego test is skipped; one whose name begins with test_, not todo_test_, is run")
 	}
 	slices.SortFunc(found, func(a, b *tester.Result) int { return a.Location.Compare(b.Location) })
 	results := make([]TestResult, 0, len(found))
@@ -88,6 +90,5 @@ func resultOf(r *tester.Result) TestResult {
 			output += "failed: " + strings.Join(path, " / ") + "\n"
 		}
 	}
-	return TestResult{Name: r.Name, Location: place(r.Location), Passed: r.Pass(), Skipped: r.Skip,
-		Duration: r.Duration, Output: output}
+	return TestResult{Name: r.Name, Location: place(r.Location), Passed: r.Pass(), Skipped: r.Skip, Output: output}
 }

@@ -39,7 +39,6 @@ todo_test_later if false
 	require.Len(t, got, 5)
 	assert.True(t, got["test_passes"].Passed)
 	assert.Equal(t, "here/a_test.rego:5", got["test_passes"].Location)
-	assert.Positive(t, got["test_passes"].Duration)
 	assert.False(t, got["test_fails"].Passed)
 	assert.Contains(t, got["test_fails"].Output, "seen")
 	assert.False(t, got["test_table"].Passed)
@@ -54,7 +53,7 @@ todo_test_later if false
 func TestTestRefuses(t *testing.T) {
 	for name, c := range map[string]struct{ tests, want string }{
 		"no test":                {"package policy_test\n", "here: there is no Rego test"},
-		"skipped tests alone":    {"package policy_test\n\ntodo_test_a if true\n", "here: there is no Rego test"},
+		"skipped tests alone":    {"package policy_test\n\ntodo_test_a if true\n", "here: every Rego test is skipped"},
 		"a test that is broken":  {"package policy_test\n\ntest_a if {\n", "here/a_test.rego"},
 		"a clock":                {"package policy_test\n\ntest_a if time.now_ns() > 0\n", "undefined function time.now_ns"},
 		"a test that is unclean": {"package policy_test\n\ntest_a if {\n\tx := 1\n\ttrue\n}\n", "here/a_test.rego:4"},

@@ -90,11 +90,16 @@ func (s *Source) addFolder(fsys fs.FS, folder string) error {
 			return nil
 		}
 		kind := path.Ext(name)
+		if lower := strings.ToLower(kind); lower != kind && (lower == ".rego" || lower == ".json") {
+			return fmt.Errorf("%s: a policy's files end in .rego or .json, in lower case; rename it, or move it out of the folder", shown)
+		}
 		switch {
 		case entry.Name() == ".manifest" && !nested:
 		case strings.HasPrefix(entry.Name(), "."):
 			return nil
-		case kind == ".rego" && nested:
+		case nested && strings.HasPrefix(name, "schemas/"):
+			return nil
+		case nested && (kind == ".rego" || kind == ".json"):
 			return fmt.Errorf("%s: a bundle is one flat folder; move the file up, or name its folder as a policy path of its own", shown)
 		case nested:
 			return nil

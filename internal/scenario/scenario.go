@@ -231,7 +231,7 @@ func (s Step) event() (string, error) {
 // parseTime reads the moment of a configure step.
 func parseTime(s string) (time.Time, error) {
 	t, err := time.Parse(time.RFC3339, s)
-	if err != nil {
+	if err != nil || t.UTC().Year() > 9000 { // time limits are counted from it
 		return t, fmt.Errorf("now is %q; give RFC 3339, such as 2026-01-01T00:00:00Z", s)
 	}
 	return t.UTC(), nil

@@ -1,7 +1,9 @@
 package sqlite
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 
 	"zombiezen.com/go/sqlite"
@@ -120,10 +122,30 @@ func (a approvalRow) insert(conn *sqlite.Conn) error {
 	if a.From == "" {
 		return guarded(conn, sqlApprovalCreate, a.bind)
 	}
-	return guarded(conn, sqlApprovalChange, func(stmt *sqlite.Stmt) {
+	err := guarded(conn, sqlApprovalChange, func(stmt *sqlite.Stmt) {
 		a.bind(stmt)
 		stmt.SetText(":from", string(a.From))
 	})
+	if !errors.Is(err, dispatch.ErrMoved) {
+		return err
+	}
+	// Nobody else can have changed what an approval is of: that it differs is the program's fault.
+	old, failed := approvalByID(conn, a.Task.Tenant, a.ID)
+	if failed != nil {
+		return failed
+	}
+	if old != nil && !a.sameCall(old) {
+		return fmt.Errorf("%w: %s", errAnotherCall, a.ID)
+	}
+	return err
+}
+
+// errAnotherCall refuses to give what people said of one call to another.
+var errAnotherCall = errors.New("a commit changes what an approval is of")
+
+func (a approvalRow) sameCall(old *dispatch.Approval) bool {
+	return a.Task == old.Task && a.Actor == old.Actor && a.Signature == old.Signature && a.Definition == old.Definition &&
+		a.Mode == old.Mode && a.Step == old.Step && bytes.Equal(a.Proposal, old.Proposal)
 }
 
 // guarded runs a statement that must write exactly one row. That it wrote none, or that its place is taken, means that

@@ -35,9 +35,15 @@ func (db *database) openWriter() (*sqlite.Conn, error) {
 		return nil, err
 	}
 	conn.SetBusyTimeout(db.busy)
-	// Every commit is synced before it is answered.
-	if err := execute(conn, "PRAGMA synchronous = FULL"); err != nil {
-		return nil, errors.Join(err, conn.Close())
+	for _, sql := range []string{
+		// Every commit is synced before it is answered.
+		"PRAGMA synchronous = FULL",
+		// On Darwin fsync leaves it in the drive's cache; only F_FULLFSYNC makes it durable. Elsewhere this does nothing.
+		"PRAGMA fullfsync = ON",
+	} {
+		if err := execute(conn, sql); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
 	}
 	conn.SetBusyTimeout(0)
 	return conn, nil

@@ -35,6 +35,9 @@ func slotOf(task dispatch.TaskKey) int64 {
 	return int64(binary.BigEndian.Uint64(sum[:]) >> 2) // any file can be locked there
 }
 
+// longestHold is how long a caller waits for a task. Whoever holds it for longer is stuck or stopped.
+const longestHold = 10 * time.Second
+
 // holds are the locks on tasks: here one turn per slot, and across processes a lock on that byte of a file. The turn
 // comes first, since the file's lock belongs to the open file and would not keep two callers of one Store apart.
 type holds struct {
@@ -69,6 +72,15 @@ func (h *holds) hold(ctx context.Context, slot int64) (release func(), err error
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	// What was given up is told apart from what the caller gave up.
+	caller := ctx
+	ctx, cancel := context.WithTimeoutCause(ctx, longestHold, dispatch.ErrUnavailable)
+	defer cancel()
+	defer func() {
+		if err != nil && ctx.Err() != nil && caller.Err() == nil {
+			err = context.Cause(ctx)
+		}
+	}()
 	t := h.join(slot)
 	select {
 	case t.taken <- struct{}{}:

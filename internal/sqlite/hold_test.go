@@ -7,9 +7,12 @@ import (
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
 const holdsExcludeProcesses = runtime.GOOS == "linux"
@@ -47,6 +50,37 @@ func TestGivingUpLeavesNothingBehind(t *testing.T) {
 		patient.Wait()
 		assert.Empty(t, holder.holds.turns)
 		assert.Empty(t, other.holds.turns)
+	})
+}
+
+// Nobody waits for ever for whoever is stuck, here or in another process; and a caller's own limit is told apart.
+func TestWaitingEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := newPath(t)
+		holder, other := openFile(t, path), openFile(t, path)
+		release, err := holder.Hold(t.Context(), named("labels-1"))
+		require.NoError(t, err)
+		waiting := []*Store{holder}
+		if holdsExcludeProcesses {
+			waiting = append(waiting, other)
+		}
+		for _, s := range waiting {
+			began := time.Now()
+			_, err = s.Hold(t.Context(), named("labels-1"))
+			require.ErrorIs(t, err, dispatch.ErrUnavailable)
+			assert.GreaterOrEqual(t, time.Since(began), longestHold)
+			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+			_, err = s.Hold(ctx, named("labels-1"))
+			require.ErrorIs(t, err, context.DeadlineExceeded)
+			cancel()
+		}
+		release()
+		for _, s := range waiting {
+			release, err := s.Hold(t.Context(), named("labels-1"))
+			require.NoError(t, err)
+			release()
+			assert.Empty(t, s.holds.turns)
+		}
 	})
 }
 

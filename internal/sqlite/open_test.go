@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -35,6 +36,7 @@ func TestSQLiteIsNewEnough(t *testing.T) {
 func TestCommitsAreSynced(t *testing.T) {
 	s := openFile(t, newPath(t))
 	assert.Equal(t, 2, pragma(t, s.writer.conn, "synchronous"), "FULL")
+	assert.Equal(t, 1, pragma(t, s.writer.conn, "fullfsync"))
 	assert.Equal(t, applicationID, pragma(t, s.writer.conn, "application_id"))
 	assert.Equal(t, len(migrationNames()), pragma(t, s.writer.conn, "user_version"))
 }
@@ -299,6 +301,41 @@ func TestManyOpenOneNewFileAtOnce(t *testing.T) {
 	}
 }
 
+// A file that is new here is closed once before SQLite opens it. Closing a file frees every lock that this process has
+// on it, so nobody else may have gone on to SQLite by then.
+func TestNobodyOpensAFileThatIsBeingMade(t *testing.T) {
+	path := newPath(t)
+	makeStore(t, path)
+	creating.Lock()
+	opened := make(chan error, 1)
+	go func() {
+		s, err := Open(t.Context(), path, Options{})
+		if err == nil {
+			err = s.Close()
+		}
+		opened <- err
+	}()
+	for len(opened) == 0 && !waitsInExist() {
+		runtime.Gosched()
+	}
+	early := len(opened)
+	creating.Unlock()
+	require.NoError(t, <-opened)
+	assert.Zero(t, early, "opened while a file was being made")
+}
+
+// waitsInExist says whether a goroutine waits for the lock on creating.
+func waitsInExist() bool {
+	stacks := make([]byte, 1<<20)
+	stacks = stacks[:runtime.Stack(stacks, true)]
+	for one := range strings.SplitSeq(string(stacks), "\n\n") {
+		if strings.Contains(one, "[sync.Mutex.Lock") && strings.Contains(one, "internal/sqlite.exist(") {
+			return true
+		}
+	}
+	return false
+}
+
 func TestEntriesAreNeverChanged(t *testing.T) {
 	s := openFile(t, newPath(t))
 	createTask(t, s, "labels-1")
@@ -313,6 +350,35 @@ func TestEntriesAreNeverChanged(t *testing.T) {
 	}
 }
 
+// A statement that Apply does not have is stopped too.
+func TestWhatAnApprovalIsOfNeverChanges(t *testing.T) {
+	s := openFile(t, newPath(t))
+	c := creation("labels-1")
+	c.Approvals = []dispatch.ApprovalChange{{Approval: dispatch.Approval{
+		ID: "a1", Task: c.Task.TaskKey, State: dispatch.Pending, Proposal: []byte("{}")}}}
+	require.NoError(t, s.Apply(t.Context(), c))
+	for _, column := range []string{
+		"seq", "tenant", "task", "id", "actor", "signature", "definition", "mode", "step", "proposal",
+	} {
+		err := execute(s.writer.conn, "UPDATE approvals SET "+column+" = "+column)
+		assert.Equal(t, sqlite.ResultConstraintTrigger, sqlite.ErrCode(err), column)
+	}
+	for _, column := range []string{"state", "terms", "votes", "expires_at_step", "expires_at", "policy_version"} {
+		assert.NoError(t, execute(s.writer.conn, "UPDATE approvals SET "+column+" = "+column))
+	}
+}
+
+// Nothing but listings reads operations otherwise than by their identity, and commits are more frequent than those.
+func TestACommitKeepsNoIndexForListingsOfOperations(t *testing.T) {
+	s := openMemory(t)
+	var indexes []string
+	require.NoError(t, each(s.writer.conn, "PRAGMA index_list(operations)", nil, func(stmt *sqlite.Stmt) (bool, error) {
+		indexes = append(indexes, stmt.GetText("origin"))
+		return true, nil
+	}))
+	assert.Equal(t, []string{"pk"}, indexes)
+}
+
 func TestListingsUseIndexes(t *testing.T) {
 	s := openMemory(t)
 	for _, sql := range []string{
@@ -322,7 +388,8 @@ func TestListingsUseIndexes(t *testing.T) {
 		require.NoError(t, each(s.writer.conn, "EXPLAIN QUERY PLAN "+sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
 			detail := stmt.GetText("detail")
 			assert.False(t, strings.HasPrefix(detail, "SCAN") && !strings.Contains(detail, "json_each"), "%s\n%s", sql, detail)
-			if !strings.Contains(sql, "FROM approvals") { // a list of states is sorted once it is found
+			// What is found by a list of states is sorted afterwards, and so are operations.
+			if !strings.Contains(sql, "FROM approvals") && !strings.Contains(sql, "FROM operations") {
 				assert.NotContains(t, detail, "TEMP B-TREE", sql)
 			}
 			return true, nil

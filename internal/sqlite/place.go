@@ -9,8 +9,8 @@ import (
 	"sync"
 )
 
-// creating is held while a new file is open here. Closing a file frees every lock that this process has on it, so
-// that must not happen once SQLite uses the file.
+// creating is held while it is found out whether the file is there and a new one is made. Closing a file frees every
+// lock that this process has on it, SQLite's too; so whoever sees a new file here must see it only once it is closed.
 var creating sync.Mutex
 
 // place says where the store's file is, symbolic links followed, so that every name of it leads to one key. It makes
@@ -23,13 +23,8 @@ func place(path string, mustExist bool) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
-		if mustExist {
-			return "", fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
-		}
-		if err := create(path); err != nil {
-			return "", err
-		}
+	if err := exist(path, mustExist); err != nil {
+		return "", err
 	}
 	real, err := filepath.EvalSymlinks(path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -51,9 +46,21 @@ func place(path string, mustExist bool) (string, error) {
 	return real, nil
 }
 
-func create(path string) error {
+// exist makes an empty file where there is none, unless one must be there.
+func exist(path string, must bool) error {
 	creating.Lock()
 	defer creating.Unlock()
+	_, err := os.Lstat(path)
+	switch {
+	case !errors.Is(err, fs.ErrNotExist):
+		return nil // whatever else is wrong comes to light when it is used
+	case must:
+		return fmt.Errorf("there is no store %s: %w", path, fs.ErrNotExist)
+	}
+	return create(path)
+}
+
+func create(path string) error {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
 	folder := filepath.Dir(path)
 	switch {

@@ -33,20 +33,23 @@ func each(conn *sqlite.Conn, sql string, bind func(*sqlite.Stmt), row func(*sqli
 // execute runs a statement that has no parameters and no interesting rows.
 func execute(conn *sqlite.Conn, sql string) error { return each(conn, sql, nil, nil) }
 
-// setTime writes a moment in the one way in which the tables have it; the zero time is NULL.
+// moment is how the tables have a time: in UTC, to the millisecond, all of one length.
+const moment = "2006-01-02T15:04:05.000Z"
+
+// setTime writes a time, cut off at the millisecond; the zero time is NULL.
 func setTime(stmt *sqlite.Stmt, name string, t time.Time) {
 	if t.IsZero() {
 		stmt.SetNull(name)
 		return
 	}
-	stmt.SetText(name, t.UTC().Format(time.RFC3339Nano))
+	stmt.SetText(name, t.UTC().Format(moment))
 }
 
 func getTime(stmt *sqlite.Stmt, name string) (time.Time, error) {
 	if stmt.IsNull(name) {
 		return time.Time{}, nil
 	}
-	return time.Parse(time.RFC3339Nano, stmt.GetText(name))
+	return time.Parse(moment, stmt.GetText(name))
 }
 
 func getBytes(stmt *sqlite.Stmt, name string) ijson.Raw {

@@ -197,8 +197,10 @@ func (w *writer) attempt(r rows) (refused, broken error) {
 
 // refusal says that a commit failed by what it holds. Any other error is the database's, and fails the transaction.
 func refusal(err error) bool {
-	if errors.Is(err, dispatch.ErrMoved) || errors.Is(err, dispatch.ErrTaskExists) {
-		return true
+	for _, own := range []error{dispatch.ErrMoved, dispatch.ErrTaskExists, errAnotherCall} {
+		if errors.Is(err, own) {
+			return true
+		}
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultConstraint, sqlite.ResultTooBig, sqlite.ResultMismatch:

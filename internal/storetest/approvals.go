@@ -1,6 +1,7 @@
 package storetest
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -28,14 +29,13 @@ var approvals = []part{
 		found := load(t, s, task.TaskKey, dispatch.Lookup{Signature: "signature-1", Mode: dispatch.Enforce}).Approval
 		assert.Equal(t, &a.Approval, found)
 	}},
-	{"a change replaces every field but its names", func(t *testing.T, s dispatch.Store) {
+	{"a change replaces where an approval stands", func(t *testing.T, s dispatch.Store) {
 		task := apply(t, s, create(key("labels-1")))
 		a := ask(task, "a1", "signature-1")
 		task = judged(t, s, task, a)
 
 		change := move(a.Approval, dispatch.Rejected)
-		change.Actor, change.Signature, change.Definition, change.Mode = "teacher", "signature-2", "definition-2", "dry_run"
-		change.Step, change.Proposal, change.Terms = 9, []byte(`{"tool":"other"}`), dispatch.Terms{Approvers: 3}
+		change.Terms = dispatch.Terms{Approvers: 3}
 		change.Votes = []dispatch.Vote{{Reviewer: "kim", Decision: "rejected", Time: moment(at(time.Second))}}
 		change.ExpiresAtStep, change.ExpiresAt, change.PolicyVersion = 12, time.Time{}, "2@sha256:bb"
 		judged(t, s, task, change)
@@ -43,6 +43,32 @@ var approvals = []part{
 		got, err := s.Approval(t.Context(), tenant, "a1")
 		require.NoError(t, err)
 		assert.Equal(t, change.Approval, got)
+	}},
+	{"a change of what an approval is of is a fault, and changes nothing", func(t *testing.T, s dispatch.Store) {
+		task := apply(t, s, create(key("labels-1")))
+		a := ask(task, "a1", "signature-1")
+		task = judged(t, s, task, a)
+		before := everything(t, s)
+		for name, spoil := range map[string]func(*dispatch.Approval){
+			"actor":       func(a *dispatch.Approval) { a.Actor = "teacher" },
+			"signature":   func(a *dispatch.Approval) { a.Signature = "signature-2" },
+			"definition":  func(a *dispatch.Approval) { a.Definition = "definition-2" },
+			"mode":        func(a *dispatch.Approval) { a.Mode = "dry_run" },
+			"step":        func(a *dispatch.Approval) { a.Step = 9 },
+			"proposal":    func(a *dispatch.Approval) { a.Proposal = []byte(`{"tool":"other"}`) },
+			"no proposal": func(a *dispatch.Approval) { a.Proposal = nil },
+		} {
+			c := full(task, "beside it")
+			change := move(a.Approval, dispatch.Approved)
+			spoil(&change.Approval)
+			c.Approvals = append(c.Approvals, change)
+			err := s.Apply(t.Context(), c)
+			require.Error(t, err, name)
+			assert.Equal(t, dispatch.Broken, dispatch.KindOf(err), name)
+			assert.False(t, errors.Is(err, dispatch.ErrMoved), "%s: trying again would not help", name)
+			assert.Equal(t, before, everything(t, s), name)
+		}
+		judged(t, s, task, move(a.Approval, dispatch.Approved))
 	}},
 	{"an unknown approval is an error when asked for by name", func(t *testing.T, s dispatch.Store) {
 		task := apply(t, s, create(key("labels-1")))

@@ -42,7 +42,7 @@ type part struct {
 
 const tenant = dispatch.DefaultTenant
 
-// Times are whole milliseconds in UTC: every database has those.
+// Times here are whole milliseconds in UTC, as a store keeps them.
 var noon = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
 
 func at(d time.Duration) time.Time { return noon.Add(d) }

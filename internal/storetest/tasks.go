@@ -23,6 +23,20 @@ var tasks = []part{
 		require.NoError(t, err)
 		assert.Equal(t, want, got)
 	}},
+	{"times are kept to the millisecond, in UTC", func(t *testing.T, s dispatch.Store) {
+		east := time.FixedZone("", 2*60*60)
+		c := create(key("labels-1"))
+		c.Task.Deadline, c.Task.Updated = at(time.Hour+1999*time.Microsecond).In(east), at(time.Nanosecond)
+		a := ask(c.Task, "a1", "signature-1")
+		a.ExpiresAt = at(7*time.Millisecond + 999*time.Microsecond).In(east)
+		c.Approvals = []dispatch.ApprovalChange{a}
+		apply(t, s, c)
+
+		state := load(t, s, c.Task.TaskKey, dispatch.Lookup{Signature: "signature-1", Mode: dispatch.Enforce})
+		assert.Equal(t, at(time.Hour+time.Millisecond), state.Task.Deadline)
+		assert.Equal(t, at(0), state.Task.Updated)
+		assert.Equal(t, at(7*time.Millisecond), state.Approval.ExpiresAt)
+	}},
 	{"no deadline stays none", func(t *testing.T, s dispatch.Store) {
 		c := create(key("labels-1"))
 		c.Task.Deadline = time.Time{}

@@ -1,5 +1,5 @@
 -- The state that guards need, and the entries that are the truth about the past.
--- Times are RFC 3339 in UTC, to the nanosecond; NULL is no time. JSON is canonical; what is signed or exported is
+-- Times are RFC 3339 in UTC, to the millisecond; NULL is no time. JSON is canonical; what is signed or exported is
 -- kept as the bytes it had.
 
 CREATE TABLE meta (
@@ -51,6 +51,13 @@ CREATE INDEX approvals_latest ON approvals (tenant, task, signature, mode, step)
 -- For listings, and to count what waits.
 CREATE INDEX approvals_state ON approvals (tenant, state, task);
 
+-- A person votes on the call as it was asked for.
+CREATE TRIGGER approvals_keep_their_call
+BEFORE UPDATE OF seq, tenant, task, id, actor, signature, definition, mode, step, proposal ON approvals
+BEGIN
+	SELECT RAISE(ABORT, 'what an approval is of is never changed');
+END;
+
 CREATE TABLE operations (
 	tenant    TEXT    NOT NULL,
 	task      TEXT    NOT NULL,
@@ -62,8 +69,6 @@ CREATE TABLE operations (
 	result    BLOB,
 	PRIMARY KEY (tenant, task, actor, key)
 ) STRICT;
-
-CREATE INDEX operations_listed ON operations (tenant, task, step, key, actor);
 
 CREATE TABLE records (
 	tenant TEXT NOT NULL,
