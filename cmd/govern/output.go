@@ -1,6 +1,7 @@
 package main
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -41,6 +42,21 @@ func (f *format) Set(s string) error {
 		}
 	}
 	return fmt.Errorf("there is %s", strings.Join(f.among, ", "))
+}
+
+// count is a flag for a whole number as people write it: pflag's own would read 010 as 8.
+type count int
+
+func (c *count) String() string { return strconv.Itoa(int(*c)) }
+func (c *count) Type() string   { return "number" }
+
+func (c *count) Set(s string) error {
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return errors.New("give a whole number")
+	}
+	*c = count(n)
+	return nil
 }
 
 // list writes rows as they come: a table, or a JSON object a line.

@@ -192,7 +192,7 @@ the exact proposal in a file. The reviewer is the operating system's user.`,
 	cmd.Flags().StringVar(&proposal, "proposal", "", "the exact proposal, in a `FILE` or - for standard input")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
 	if decision == dispatch.Approved {
-		cmd.Flags().IntVar(&lifetime, "lifetime", 0, fmt.Sprintf("for how many `STEPS` it can be used, 1 to %d (default %d)", dispatch.MaxLifetime, dispatch.DefaultLifetime))
+		cmd.Flags().Var((*count)(&lifetime), "lifetime", fmt.Sprintf("for how many `STEPS` it can be used, 1 to %d (default %d)", dispatch.MaxLifetime, dispatch.DefaultLifetime))
 	}
 	taskFlags(cmd)
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {

@@ -63,7 +63,7 @@ the first of 1, 5, 3, 4.`,
 		},
 	}
 	taskFlags(cmd)
-	cmd.Flags().IntVar(&retry, "retry", 0, "attempts a proposal, `1|2`: after a timeout or an unknown outcome that can be repeated, try again; the call id gets -a1 or -a2 at its end. (The built-in tools come to neither by themselves.)")
+	cmd.Flags().Var((*count)(&retry), "retry", "attempts a proposal, `1|2`: after a timeout or an unknown outcome that can be repeated, try again; the call id gets -a1 or -a2 at its end. (The built-in tools come to neither by themselves.)")
 	cmd.Flags().BoolVar(&approved, "approved", false, "first propose the stored calls that a person has approved")
 	return cmd
 }

@@ -419,3 +419,21 @@ func TestMustExist(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, s.Close())
 }
+
+// Under two names one file would have two write-ahead logs, and an effect of one would be unknown to the other.
+func TestHardLinksAreRefused(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "store.db")
+	s, err := Open(t.Context(), path, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	second := filepath.Join(t.TempDir(), "other.db")
+	require.NoError(t, os.Link(path, second))
+	for _, name := range []string{path, second} {
+		_, err := Open(t.Context(), name, Options{})
+		require.ErrorContains(t, err, name+" has 2 names")
+	}
+	require.NoError(t, os.Remove(second))
+	s, err = Open(t.Context(), path, Options{})
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+}

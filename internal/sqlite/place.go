@@ -43,6 +43,10 @@ func place(path string, mustExist bool) (string, error) {
 	if !info.Mode().IsRegular() {
 		return "", fmt.Errorf("%s is not a regular file; give the store another path", path)
 	}
+	if n := links(info); n > 1 {
+		// Each name would have a write-ahead log of its own, and so another idea of what was committed.
+		return "", fmt.Errorf("%s has %d names (hard links), and a store must have one; remove the others, or use a copy", path, n)
+	}
 	return real, nil
 }
 
