@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -55,13 +56,13 @@ must run.`,
 			return misuse(err)
 		}
 		count := map[string]int{}
-		l := a.list(f, "TEST", "PLACE", "RESULT")
+		l := a.list(f, "TEST", "PLACE", "RESULT", "WHY")
 		for _, r := range results {
 			word := verdict(r)
 			count[word]++
 			row := map[string]any{"test": r.Name, "place": r.Location, "passed": r.Passed, "skipped": r.Skipped, "output": r.Output}
 			if f.json() || !r.Passed {
-				if err := l.add(row, r.Name, r.Location, word); err != nil {
+				if err := l.add(row, r.Name, r.Location, word, strings.TrimSpace(r.Output)); err != nil {
 					return err
 				}
 			}

@@ -251,7 +251,9 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 	var ap dispatch.Approval
 	var err error
 	switch {
-	case len(given) == 1 && proposal != "" || len(given) == 0 && proposal == "":
+	case len(given) == 1 && proposal != "":
+		return misuse(fmt.Errorf("%s takes the ID of an approval or --proposal, and not both", cmd.CommandPath())).hint("usage: " + cmd.UseLine())
+	case len(given) == 0 && proposal == "":
 		return misuse(fmt.Errorf("%s needs the ID of an approval, or --proposal", cmd.CommandPath())).hint("govern review list shows what waits")
 	case proposal != "" && signature != "":
 		return misuse(fmt.Errorf("%s takes --signature beside an ID, and not beside --proposal", cmd.CommandPath())).

@@ -124,7 +124,7 @@ func (a *app) runProposals(ctx context.Context, s *system, in io.Reader, r *prop
 		return err
 	}
 	err := r.all(ctx, in)
-	r.summary(ctx)
+	r.summary(ctx, err != nil)
 	if err != nil {
 		return r.ended(err)
 	}

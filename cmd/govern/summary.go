@@ -8,10 +8,13 @@ import (
 )
 
 // summary tells people what came of a run and what they can do about it.
-func (r *proposals) summary(ctx context.Context) {
+func (r *proposals) summary(ctx context.Context, failed bool) {
 	w := r.stderr
 	if r.progress {
 		fmt.Fprint(w, "\r")
+	}
+	if r.n == 0 && failed {
+		return
 	}
 	if r.n == 0 {
 		what := "no proposals"
@@ -44,6 +47,9 @@ func (r *proposals) next(ctx context.Context, t dispatch.Task) {
 	if r.counts[dispatch.StatusApprovalRequired] > 0 {
 		fmt.Fprintf(r.stderr, "to see what waits for a person:\n  %s\n", r.command("review", "list"))
 	}
+	if r.counts[dispatch.StatusPolicyError]+r.counts[dispatch.StatusInternalError] > 0 {
+		fmt.Fprintf(r.stderr, "to see what is broken:\n  %s\n", r.command("log", "decisions", "--task", t.ID))
+	}
 	if r.counts[dispatch.StatusBudgetExhausted]+r.counts[dispatch.StatusCancelled]+r.counts[dispatch.StatusDeadlineExceeded] == 0 {
 		return
 	}
@@ -74,8 +80,8 @@ func (g *governed) remedy(r dispatch.Result) string {
 
 // executionRemedies are for what no rule of the policy gives.
 var executionRemedies = map[dispatch.Status]string{
-	dispatch.StatusPolicyError:    "the policy is broken, and everything is denied until it is mended; govern log decisions shows the detail",
-	dispatch.StatusInternalError:  "a tool is broken; govern log decisions shows the detail",
+	dispatch.StatusPolicyError:    "the policy is broken, and everything is denied until it is mended; the decision log shows the detail",
+	dispatch.StatusInternalError:  "a tool is broken; the decision log shows the detail",
 	dispatch.StatusNotFound:       "the target is permitted and does not exist; nothing ran",
 	dispatch.StatusTimeout:        "nothing happened; propose the call again, or run with --retry 2",
 	dispatch.StatusOutcomeUnknown: "it took place or not; propose the same call with the same key again to learn which, and never with another key",

@@ -7,10 +7,16 @@ import (
 	"slices"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/strictyaml"
 )
 
 // ensureTask makes the configured task at its first use, and finds any other.
 func (s *system) ensureTask(ctx context.Context) error {
+	for _, setting := range [][2]string{{"task", s.config.Task}, {"actor", s.config.Actor}} {
+		if setting[1] == "" {
+			return misuse(fmt.Errorf("no %s is set", setting[0])).hint("give --" + setting[0] + ", or add " + setting[0] + ": NAME to the configuration")
+		}
+	}
 	t, ok := s.config.Tasks[s.config.Task]
 	if ok {
 		err := s.dispatcher.EnsureTask(ctx, dispatch.Task{TaskKey: s.key(), Profile: t.Profile, Actor: t.Actor}, operator())
@@ -45,8 +51,15 @@ func (s *system) unknownTask(ctx context.Context, id string) error {
 	if _, taken := owners[id]; taken {
 		fresh = nextName(id, owners)
 	}
-	return misuse(fmt.Errorf("%s has no task %q", s.principal.Actor, id)).
-		near(id, names, "make one with "+s.createTask(fresh, s.principal.Actor, s.defaultProfile()))
+	unknown := misuse(fmt.Errorf("%s has no task %q", s.principal.Actor, id))
+	if !dispatch.ValidName(id) {
+		return unknown.near(id, names, "a task's name is 1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit")
+	}
+	create := "make one with " + s.createTask(fresh, s.principal.Actor, s.defaultProfile())
+	if near, ok := strictyaml.Nearest(id, names); ok {
+		return unknown.hint("did you mean " + near + "? Or " + create)
+	}
+	return unknown.hint(create)
 }
 
 // taskOwners gives every task that exists or is configured, with its actor.

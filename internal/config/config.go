@@ -46,6 +46,9 @@ type Task struct {
 	Actor   string `json:"actor"`
 }
 
+// DefaultState is where the state is kept if the file does not say.
+const DefaultState = "govern.db"
+
 // DefaultMaxPending holds where a profile does not say.
 const DefaultMaxPending = 10
 
@@ -71,6 +74,9 @@ func Parse(file string, b []byte) (Config, error) {
 		return Config{}, err
 	}
 	c.file = file
+	if c.State == "" {
+		c.State = DefaultState
+	}
 	if err := c.check(); err != nil {
 		return Config{}, fmt.Errorf("%s: %w", file, err)
 	}

@@ -146,11 +146,26 @@ func (d *Dispatcher) Expire(ctx context.Context, tenant string) error {
 		if !due {
 			continue
 		}
-		if err := d.act(ctx, t.TaskKey, Lookup{}, d.expiry(ctx)); err != nil {
+		if err := d.expireSoon(ctx, t.TaskKey); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// sweepPatience is how long a sweep waits for a task. One that is held for longer is swept another time.
+const sweepPatience = time.Second
+
+func (d *Dispatcher) expireSoon(ctx context.Context, key TaskKey) error {
+	waiting, cancel := context.WithTimeout(ctx, sweepPatience)
+	defer cancel()
+	release, err := d.store.Hold(waiting, key)
+	if err != nil {
+		return ctx.Err() // held by another: that is no fault, unless the caller gave up
+	}
+	defer release()
+	_, err = d.expireHeld(ctx, key)
+	return err
 }
 
 // expireHeld is Expire for one task that the caller holds. It says whether it closed any.

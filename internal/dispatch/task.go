@@ -64,6 +64,9 @@ type Profile struct {
 
 var taskIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)
 
+// ValidName says whether a tenant, task, actor or profile can have that name.
+func ValidName(name string) bool { return taskIDForm.MatchString(name) }
+
 // checkTask refuses names that could not be typed, shown or logged without doubt.
 func checkTask(t Task) error {
 	for _, field := range []struct{ name, value string }{
@@ -72,7 +75,7 @@ func checkTask(t Task) error {
 		if t.Deadline.UTC().Year() > 9999 {
 			return &Error{Misuse, "deadline", "the deadline is after the year 9999, which RFC 3339 cannot write"}
 		}
-		if !taskIDForm.MatchString(field.value) {
+		if !ValidName(field.value) {
 			return &Error{Misuse, "name", "the " + field.name + "'s name is not 1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit"}
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 )
 
@@ -18,6 +19,9 @@ var creating sync.Mutex
 func place(path string, mustExist bool) (string, error) {
 	if path == "" {
 		return "", errors.New("the store has no path; give the name of a file, such as govern.db")
+	}
+	if strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".key") {
+		return "", fmt.Errorf("%s is the name of a file beside a store, not of one; give the store another path", path)
 	}
 	path, err := filepath.Abs(path)
 	if err != nil {
