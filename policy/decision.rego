@@ -3,7 +3,7 @@
 # description: |
 #   Go reads one rule, data.policy.decision, and nothing else. It has exactly one value, an object:
 #
-#     effect          "allow", "deny", "require_approval" or "replay"
+#     effect          "allow", "simulate", "deny", "require_approval" or "replay"
 #     status          the one word that the caller gets
 #     reasons         [{code, message}]: what led to it
 #     policy_version  data.govern.version, so that the answer says which policy gave it
@@ -15,7 +15,7 @@
 #   Go puts in, from trusted state; the agent's words are in input.call alone:
 #
 #     input.now       rfc3339, epoch: the only clock
-#     input.mode      "enforce"
+#     input.mode      "enforce" or "dry_run"
 #     input.task      tenant, id, actor, profile, scopes {name: true}
 #     input.call      id, tool, arguments, target (null if none), keyed, signature,
 #                     malformed (null, or why it is not a proposal), violations [{path, message}]
@@ -37,13 +37,13 @@ package policy
 # description: |
 #   The first line whose condition holds. When an outcome holds stands here; what it says stands in its METADATA.
 #
-#   The numbers are those of docs/policy.md; 9, 12, 13 and 16 are kept for what has yet to come. `ok`, which is 17,
+#   The numbers are those of docs/policy.md; 9, 12 and 13 are kept for what has yet to come. `ok`, which is 17,
 #   comes first because most calls are allowed and finding out is then cheap. It demands the opposite of every line
 #   under it, so its place changes no answer.
 # entrypoint: true
 decision := ok if {
 	_permitted
-	input.mode == "enforce"
+	_effects_wanted
 	input.state.operation == null
 	_approved
 	_room_for_target
@@ -85,6 +85,8 @@ else := invalid_state if _approval == "spent" # 14
 
 else := target_exists if not _room_for_target # 15
 
+else := dry_run if _would_run # 16
+
 else := no_rule_matched
 
 # METADATA
@@ -119,6 +121,16 @@ _permitted if {
 	input.call.violations == []
 	_scopes_granted
 	_target_granted
+}
+
+# Everything but the mode says that the call may run.
+_would_run if {
+	_permitted
+	input.mode == "dry_run"
+	not _effects_wanted
+	input.state.operation == null
+	_approved
+	_room_for_target
 }
 
 _answer(meta) := {

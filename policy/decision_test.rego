@@ -194,7 +194,7 @@ test_nobody_is_asked_without_its_fact[note] if {
 }
 
 test_other_mode_is_not_allowed[note] if {
-	some note, mode in {"dry run": "dry_run", "upper case": "ENFORCE", "empty": "", "null": null}
+	some note, mode in {"no word of ours": "dryrun", "upper case": "ENFORCE", "empty": "", "null": null}
 	answer := asked(object.union(granted, {"mode": mode}))
 	answer.effect == "deny"
 	answer.status == "invalid_state"

@@ -9,7 +9,7 @@ import (
 
 // Exit codes are an interface.
 const (
-	exitOK      = 0 // all ok or replayed
+	exitOK      = 0 // all ok, replayed or simulated
 	exitBroken  = 1 // a fault of govern or of its machine
 	exitMisuse  = 2 // wrong arguments, configuration or input files
 	exitDenied  = 3 // something was denied or failed
@@ -77,7 +77,7 @@ func hint(err error) string {
 // statusCode is the exit code that one result asks for.
 func statusCode(r dispatch.Result) int {
 	switch r.Status {
-	case dispatch.StatusOK, dispatch.StatusReplayed:
+	case dispatch.StatusOK, dispatch.StatusReplayed, dispatch.StatusDryRun:
 		return exitOK
 	case dispatch.StatusApprovalRequired:
 		return exitWaiting

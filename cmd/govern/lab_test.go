@@ -83,7 +83,7 @@ func (l *lab) review(proposal, decision string, lifetime ...int) error {
 	if len(lifetime) == 1 {
 		r.Lifetime = &lifetime[0]
 	}
-	_, err := l.dispatcher.ReviewCall(context.Background(), l.who, l.task, []byte(proposal), r)
+	_, err := l.dispatcher.ReviewCall(context.Background(), l.who, l.task, dispatch.Enforce, []byte(proposal), r)
 	return err
 }
 

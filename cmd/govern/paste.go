@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
 // command is a command line that works on the same state under the same policy as this one, whatever flags and
@@ -39,6 +41,14 @@ func (g *governed) forTask(task, actor string, words ...string) []string {
 func (g *governed) forActor(actor string, words ...string) []string {
 	if actor != g.inFile.Actor {
 		words = append(words, "--actor", actor)
+	}
+	return words
+}
+
+// forMode adds the flag for a dry run, where the approval was asked for in one and the configuration does not say so.
+func (s *system) forMode(ap dispatch.Approval, words ...string) []string {
+	if ap.Mode == dispatch.DryRun && s.config.Tasks[ap.Task.ID].Mode != string(dispatch.DryRun) {
+		words = append(words, "--dry-run")
 	}
 	return words
 }

@@ -111,7 +111,7 @@ func (s *sequence) review(rt *rapid.T) {
 }
 
 func (s *sequence) reopen(rt *rapid.T) {
-	_, err := s.dispatcher.ReopenCall(context.Background(), s.who, s.task, []byte(s.draft(rt)), "maya", "")
+	_, err := s.dispatcher.ReopenCall(context.Background(), s.who, s.task, dispatch.Enforce, []byte(s.draft(rt)), "maya", "")
 	mayRefuse(rt, err)
 }
 

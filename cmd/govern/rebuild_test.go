@@ -141,7 +141,7 @@ func eventful(l *lab) {
 	l.propose(draft("d2", "body", "There are 840 labels."))
 	l.propose(draft("d3", "idempotency_key", "draft-3", "draft_id", "rejected-note"))
 	require.NoError(t, l.review(draft("d3", "idempotency_key", "draft-3", "draft_id", "rejected-note"), "rejected"))
-	_, err := l.dispatcher.ReopenCall(ctx, l.who, l.task, []byte(draft("d3", "idempotency_key", "draft-3", "draft_id", "rejected-note")), "maya", "again")
+	_, err := l.dispatcher.ReopenCall(ctx, l.who, l.task, dispatch.Enforce, []byte(draft("d3", "idempotency_key", "draft-3", "draft_id", "rejected-note")), "maya", "again")
 	require.NoError(t, err)
 	l.propose(draft("d4", "idempotency_key", "draft-4", "draft_id", "late-note"))
 	l.now = l.now.Add(25 * time.Hour)

@@ -31,6 +31,7 @@ type approvalView struct {
 	State         dispatch.ApprovalState `json:"state"`
 	Task          string                 `json:"task"`
 	Actor         string                 `json:"actor"`
+	Mode          dispatch.Mode          `json:"mode"`
 	Step          int                    `json:"step"`
 	Proposal      ijson.Raw              `json:"proposal"`
 	Terms         dispatch.Terms         `json:"terms"`
@@ -41,7 +42,7 @@ type approvalView struct {
 }
 
 func viewOf(a dispatch.Approval) approvalView {
-	return approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Step: a.Step, Proposal: a.Proposal,
+	return approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Mode: a.Mode, Step: a.Step, Proposal: a.Proposal,
 		Terms: a.Terms, Votes: append([]dispatch.Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep, ExpiresAt: dispatch.FormatTime(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
 }
 
@@ -121,6 +122,9 @@ func (a *app) showApproval(s *system, ap dispatch.Approval) error {
 	row("state", string(ap.State))
 	row("task", ap.Task.ID)
 	row("actor", ap.Actor)
+	if ap.Mode == dispatch.DryRun {
+		row("mode", "dry run: approving it lets nothing run outside a dry run")
+	}
 	row("asked", fmt.Sprintf("at step %d as call %s, under policy %s", ap.Step, ap.CallID(), ap.PolicyVersion))
 	row("tool", ap.Tool())
 	escaped := a.showArguments(ap)
@@ -179,6 +183,7 @@ func needs(t dispatch.Terms) string {
 func (a *app) reviewVote(verb string, decision dispatch.ApprovalState) *cobra.Command {
 	var signature, proposal, reason string
 	var lifetime int
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:   verb + " [ID --signature SIGNATURE | --proposal FILE]",
 		Short: map[string]string{"approve": "Approve exactly one pending call", "reject": "Reject exactly one pending call"}[verb],
@@ -191,6 +196,7 @@ the exact proposal in a file. The reviewer is the operating system's user.`,
 	cmd.Flags().StringVar(&signature, "signature", "", "the `SIGNATURE` shown with the approval")
 	cmd.Flags().StringVar(&proposal, "proposal", "", "the exact proposal, in a `FILE` or - for standard input")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with --proposal: the approval that was asked for in a dry run")
 	if decision == dispatch.Approved {
 		cmd.Flags().Var((*count)(&lifetime), "lifetime", fmt.Sprintf("for how many `STEPS` it can be used, 1 to %d (default %d)", dispatch.MaxLifetime, dispatch.DefaultLifetime))
 	}
@@ -205,7 +211,7 @@ the exact proposal in a file. The reviewer is the operating system's user.`,
 				return s.dispatcher.Review(cmd.Context(), s.principal.Tenant, id, signature, r)
 			},
 			byProposal: func(b []byte) (dispatch.Approval, error) {
-				return s.dispatcher.ReviewCall(cmd.Context(), s.principal, s.config.Task, b, r)
+				return s.dispatcher.ReviewCall(cmd.Context(), s.principal, s.config.Task, s.mode(dryRun), b, r)
 			},
 		})
 	})
@@ -214,6 +220,7 @@ the exact proposal in a file. The reviewer is the operating system's user.`,
 
 func (a *app) reviewReopen() *cobra.Command {
 	var signature, proposal, reason string
+	var dryRun bool
 	cmd := &cobra.Command{
 		Use:     "reopen [ID --signature SIGNATURE | --proposal FILE]",
 		Short:   "Let people vote again on a rejected or expired call",
@@ -224,6 +231,7 @@ func (a *app) reviewReopen() *cobra.Command {
 	cmd.Flags().StringVar(&signature, "signature", "", "the `SIGNATURE` shown with the approval")
 	cmd.Flags().StringVar(&proposal, "proposal", "", "the exact proposal, in a `FILE` or - for standard input")
 	cmd.Flags().StringVar(&reason, "reason", "", "why, for the record")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "with --proposal: the approval that was asked for in a dry run")
 	taskFlags(cmd)
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
 		return a.onApproval(cmd, s, given, signature, proposal, f, onApproval{
@@ -231,7 +239,7 @@ func (a *app) reviewReopen() *cobra.Command {
 				return s.dispatcher.Reopen(cmd.Context(), s.principal.Tenant, id, signature, operator(), reason)
 			},
 			byProposal: func(b []byte) (dispatch.Approval, error) {
-				return s.dispatcher.ReopenCall(cmd.Context(), s.principal, s.config.Task, b, operator(), reason)
+				return s.dispatcher.ReopenCall(cmd.Context(), s.principal, s.config.Task, s.mode(dryRun), b, operator(), reason)
 			},
 		})
 	})
@@ -258,9 +266,9 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 	case proposal != "" && signature != "":
 		return misuse(fmt.Errorf("%s takes --signature beside an ID, and not beside --proposal", cmd.CommandPath())).
 			hint("the proposal itself says exactly which call is meant")
-	case proposal == "" && (cmd.Flags().Changed("task") || cmd.Flags().Changed("actor")):
-		return misuse(fmt.Errorf("%s takes --task and --actor beside --proposal, and not beside an ID", cmd.CommandPath())).
-			hint("an approval's ID says which task and actor it is for")
+	case proposal == "" && (cmd.Flags().Changed("task") || cmd.Flags().Changed("actor") || cmd.Flags().Changed("dry-run")):
+		return misuse(fmt.Errorf("%s takes --task, --actor and --dry-run beside --proposal, and not beside an ID", cmd.CommandPath())).
+			hint("an approval's ID says which task, actor and mode it is for")
 	case proposal != "":
 		in, err := a.open(proposal)
 		if err != nil {
@@ -292,7 +300,7 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 	fmt.Fprintf(a.stdout, "%s is %s\n", ap.ID, ap.State)
 	if ap.State == dispatch.Approved {
 		fmt.Fprintf(a.stdout, "it can be used once, up to step %d of task %s:\n  %s\n", ap.ExpiresAtStep, ap.Task.ID,
-			s.command(s.forTask(ap.Task.ID, ap.Actor, "run", "--approved")...))
+			s.command(s.forMode(ap, s.forTask(ap.Task.ID, ap.Actor, "run", "--approved")...)...))
 	}
 	return nil
 }

@@ -156,7 +156,7 @@ func TestReopen(t *testing.T) {
 			for range 2 {
 				require.Equal(t, row.until, l.propose(draft("d1")).Status)
 			}
-			a, err := l.dispatcher.ReopenCall(t.Context(), l.who, l.task, []byte(draft("d1")), "maya", "looked at it again")
+			a, err := l.dispatcher.ReopenCall(t.Context(), l.who, l.task, dispatch.Enforce, []byte(draft("d1")), "maya", "looked at it again")
 			require.NoError(t, err)
 			assert.Equal(t, dispatch.Pending, a.State)
 			assert.Empty(t, a.Votes)
@@ -170,7 +170,7 @@ func TestReopen(t *testing.T) {
 	t.Run("what is open or used cannot be", func(t *testing.T) {
 		l := newLab(t)
 		reopen := func() error {
-			_, err := l.dispatcher.ReopenCall(t.Context(), l.who, l.task, []byte(draft("d1")), "maya", "")
+			_, err := l.dispatcher.ReopenCall(t.Context(), l.who, l.task, dispatch.Enforce, []byte(draft("d1")), "maya", "")
 			return err
 		}
 		require.ErrorIs(t, reopen(), dispatch.ErrNothingPending)
@@ -278,7 +278,7 @@ func TestLapsedByStepsWithoutADispatch(t *testing.T) {
 	list, err := l.store.Approvals(t.Context(), l.who.Tenant, "", dispatch.Expired)
 	require.NoError(t, err)
 	require.Len(t, list, 1)
-	_, err = l.dispatcher.ReopenCall(t.Context(), l.who, l.task, []byte(draft("d1")), "maya", "")
+	_, err = l.dispatcher.ReopenCall(t.Context(), l.who, l.task, dispatch.Enforce, []byte(draft("d1")), "maya", "")
 	require.NoError(t, err)
 }
 

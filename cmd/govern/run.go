@@ -19,7 +19,7 @@ import (
 
 func (a *app) runCommand() *cobra.Command {
 	var retry int
-	var approved bool
+	var approved, dryRun bool
 	cmd := &cobra.Command{
 		Use:   "run [FILE|-]",
 		Short: "Dispatch proposals, one JSON object a line",
@@ -27,7 +27,7 @@ func (a *app) runCommand() *cobra.Command {
 Each proposal is {"call_id": …, "tool": …, "arguments": {…}}. Each gives one result on standard output, as
 soon as it and everything that it says is on record. A summary goes to standard error.
 
-Exit code: 0 if all were ok or replayed, 1 if something is broken, 2 for a mistake in the command, 3 if
+Exit code: 0 if all were ok, replayed or simulated, 1 if something is broken, 2 for a mistake in the command, 3 if
 something was denied or failed, 4 if something waits for a person, 5 if an outcome is unknown; of several,
 the first of 1, 5, 3, 4.`,
 		Example: `  govern run examples/warehouse/proposals.jsonl
@@ -59,11 +59,12 @@ the first of 1, 5, 3, 4.`,
 				return err
 			}
 			defer s.close()
-			return a.runProposals(cmd.Context(), s, in, &proposals{file: file, retry: retry, approved: approved})
+			return a.runProposals(cmd.Context(), s, in, &proposals{file: file, retry: retry, approved: approved, mode: s.mode(dryRun)})
 		},
 	}
 	taskFlags(cmd)
 	cmd.Flags().Var((*count)(&retry), "retry", "attempts a proposal, `1|2`: after a timeout or an unknown outcome that can be repeated, try again; the call id gets -a1 or -a2 at its end. (The built-in tools come to neither by themselves.)")
+	cmd.Flags().BoolVar(&dryRun, "dry-run", false, "judge everything for real, and run nothing that would change something")
 	cmd.Flags().BoolVar(&approved, "approved", false, "first propose the stored calls that a person has approved")
 	return cmd
 }
@@ -155,6 +156,7 @@ type proposals struct {
 	file     string
 	retry    int
 	approved bool
+	mode     dispatch.Mode
 	progress bool
 	n        int
 	counts   map[dispatch.Status]int
@@ -172,7 +174,7 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 			return err
 		}
 		for _, a := range list {
-			if a.Actor != r.principal.Actor {
+			if a.Actor != r.principal.Actor || a.Mode != r.mode {
 				continue
 			}
 			if err := r.one(ctx, a.Proposal, 0); err != nil {
@@ -202,7 +204,7 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 
 // one dispatches one proposal and prints its result.
 func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
-	origin := dispatch.Origin{Door: "cli", Length: length}
+	origin := dispatch.Origin{Door: "cli", Mode: r.mode, Length: length}
 	var result dispatch.Result
 	err := error(dispatch.ErrRetryCallID)
 	if r.retry > 0 {

@@ -322,8 +322,7 @@ func TestScenarioMistakes(t *testing.T) {
 	}{
 		{"two events in a step", steps("{cancel: {}, restart: {}}"), []string{"a.yaml:1: ", "step 1: the step has cancel and restart"}},
 		{"no event in a step", steps("{cancel: {}}, {expect: {status: ok}}"), []string{"step 2: the step does nothing; give one of propose, retry, review, "}},
-		{"mode", steps("{configure: {mode: dry_run}}"), []string{"step 1: mode is not supported"}},
-		{"mode as it is", steps("{configure: {mode: enforce}}"), []string{"mode is not supported"}},
+		{"mode", steps("{configure: {mode: dryrun}}"), []string{`step 1: mode is "dryrun"; give enforce or dry_run`}},
 		{"resolve", steps("{resolve: {}}"), []string{"step 1: resolve is not supported"}},
 		{"finish", steps("{finish: {}}"), []string{"step 1: finish is not supported"}},
 		{"a tool that cannot be unavailable", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: unavailable}]}\n" + nothing, []string{"calculate: the fault unavailable comes with outside tools"}},

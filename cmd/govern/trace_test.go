@@ -41,7 +41,7 @@ func TestTraceOfTheLesson(t *testing.T) {
 	l.propose(read("c1", "/warehouse/labels.txt"))
 	l.propose(call("c2", "calculate", map[string]any{"op": "multiply", "a": 7, "b": 12}))
 	l.propose(draft("c3"))
-	_, err := l.dispatcher.ReviewCall(t.Context(), l.who, l.task, []byte(draft("c3")), dispatch.Review{Reviewer: l.who.Actor, Decision: "approved"})
+	_, err := l.dispatcher.ReviewCall(t.Context(), l.who, l.task, dispatch.Enforce, []byte(draft("c3")), dispatch.Review{Reviewer: l.who.Actor, Decision: "approved"})
 	require.NoError(t, err)
 	l.propose(draft("c3"))
 

@@ -196,6 +196,14 @@ func noState(file string) error {
 
 func (s *system) close() error { return s.store.Close() }
 
+// mode is that of the task in use: a dry run if the command or the configuration wants one.
+func (s *system) mode(dryRun bool) dispatch.Mode {
+	if dryRun || s.config.Tasks[s.config.Task].Mode == string(dispatch.DryRun) {
+		return dispatch.DryRun
+	}
+	return dispatch.Enforce
+}
+
 func (s *system) key() dispatch.TaskKey {
 	return dispatch.TaskKey{Tenant: s.principal.Tenant, ID: s.config.Task}
 }

@@ -44,10 +44,13 @@ type Profile struct {
 type Task struct {
 	Profile string `json:"profile"`
 	Actor   string `json:"actor"`
+	// Mode is "enforce" or "dry_run"; absent means enforce.
+	Mode string `json:"mode"`
 }
 
 // DefaultState is where the state is kept if the file does not say.
 const DefaultState = "govern.db"
+var modes = []string{"enforce", "dry_run"}
 
 // DefaultMaxPending holds where a profile does not say.
 const DefaultMaxPending = 10
@@ -109,6 +112,9 @@ func (c Config) check() error {
 		}
 		if t.Actor == "" {
 			return fmt.Errorf("tasks.%s.actor is missing; say on whose behalf its proposals come", name)
+		}
+		if t.Mode != "" && !slices.Contains(modes, t.Mode) {
+			return fmt.Errorf("tasks.%s.mode: %s", name, unknown("mode", t.Mode, modes))
 		}
 	}
 	return nil

@@ -20,13 +20,17 @@ const (
 	Allow           Effect = "allow"
 	RequireApproval Effect = "require_approval"
 	Replay          Effect = "replay"
+	Simulate        Effect = "simulate"
 )
 
 // Mode says whether effects are wanted.
 type Mode string
 
-// Enforce is the only mode of this version.
-const Enforce Mode = "enforce"
+// The modes. In a dry run everything up to the effect is real, and nothing runs but what changes nothing.
+const (
+	Enforce Mode = "enforce"
+	DryRun  Mode = "dry_run"
+)
 
 // Status is the one word that a caller gets for a dispatch.
 type Status string
@@ -52,6 +56,7 @@ const (
 	StatusPendingLimit        Status = "pending_limit"
 	StatusInvalidState        Status = "invalid_state"
 	StatusTargetExists        Status = "target_exists"
+	StatusDryRun              Status = "dry_run"
 	StatusPolicyError         Status = "policy_error"
 	// What only execution can know.
 	StatusNotFound       Status = "not_found"
@@ -64,6 +69,7 @@ const (
 // effectOf holds the statuses that the core gives with one effect only.
 var effectOf = map[Status]Effect{
 	StatusOK: Allow, StatusReplayed: Replay, StatusApprovalRequired: RequireApproval,
+	StatusDryRun:    Simulate,
 	StatusCancelled: Deny, StatusDeadlineExceeded: Deny, StatusBudgetExhausted: Deny, StatusInvalidProposal: Deny,
 	StatusToolDenied: Deny, StatusInvalidArguments: Deny, StatusScopeDenied: Deny, StatusResourceDenied: Deny,
 	StatusIdempotencyConflict: Deny, StatusInProgress: Deny, StatusOutcomeUnknown: Deny, StatusApprovalRejected: Deny,

@@ -52,11 +52,12 @@ func with(t *testing.T, changes ...func(*Facts)) ijson.Raw {
 }
 
 const (
-	version  = "v@sha256:0"
-	allowed  = `{"effect":"allow","status":"ok","reasons":[],"policy_version":"v@sha256:0","approval":{"approvers":1}}`
-	asking   = `{"effect":"require_approval","status":"approval_required","reasons":[],"policy_version":"v@sha256:0","approval":{}}`
-	replayed = `{"effect":"replay","status":"replayed","reasons":[],"policy_version":"v@sha256:0"}`
-	denied   = `{"effect":"deny","status":"outside_window","reasons":[{"code":"outside_window","message":"not now"}],"policy_version":"v@sha256:0"}`
+	version   = "v@sha256:0"
+	allowed   = `{"effect":"allow","status":"ok","reasons":[],"policy_version":"v@sha256:0","approval":{"approvers":1}}`
+	asking    = `{"effect":"require_approval","status":"approval_required","reasons":[],"policy_version":"v@sha256:0","approval":{}}`
+	replayed  = `{"effect":"replay","status":"replayed","reasons":[],"policy_version":"v@sha256:0"}`
+	simulated = `{"effect":"simulate","status":"dry_run","reasons":[],"policy_version":"v@sha256:0"}`
+	denied    = `{"effect":"deny","status":"outside_window","reasons":[{"code":"outside_window","message":"not now"}],"policy_version":"v@sha256:0"}`
 )
 
 // B008, B009, B015 and their kind: anything but one well-formed decision denies, and is told apart.
@@ -188,7 +189,13 @@ func TestWhatNoPolicyCanDo(t *testing.T) {
 		{"allow what is no proposal", allowed, []func(*Facts){func(f *Facts) { f.Call.Malformed = "is not" }}, false},
 		{"allow an unknown tool", allowed, []func(*Facts){func(f *Facts) { f.Tool = nil }}, false},
 		{"allow against the schema", allowed, []func(*Facts){func(f *Facts) { f.Call.Violations = []Violation{{"/a", "is required"}} }}, false},
-		{"allow in another mode", allowed, []func(*Facts){func(f *Facts) { f.Mode = "dry_run" }}, false},
+		{"allow in an unknown mode", allowed, []func(*Facts){func(f *Facts) { f.Mode, f.State.Approval.Mode = "dryrun", "dryrun" }}, false},
+		{"allow of a write in a dry run", allowed, []func(*Facts){func(f *Facts) { f.Mode, f.State.Approval.Mode = DryRun, DryRun }}, false},
+		{"allow of a read in a dry run", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule, func(f *Facts) { f.Mode, f.Tool.Effect = DryRun, Read }}, true},
+		{"simulate in a dry run", simulated, []func(*Facts){func(f *Facts) { f.Mode = DryRun }}, true},
+		{"simulate outside a dry run", simulated, nil, false},
+		{"simulate when cancelled", simulated, []func(*Facts){func(f *Facts) { f.Mode, f.Task.Cancelled = DryRun, true }}, false},
+		{"simulate an unknown tool", simulated, []func(*Facts){func(f *Facts) { f.Mode, f.Tool = DryRun, nil }}, false},
 		{"replay", replayed, []func(*Facts){committed("s")}, true},
 		{"replay of nothing", replayed, nil, false},
 		{"replay of another call", replayed, []func(*Facts){committed("other")}, false},

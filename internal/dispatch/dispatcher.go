@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,7 +62,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 	}
 	defer release()
 	for attempt := 1; attempt <= attempts; attempt++ {
-		facts, tool, err := d.facts(ctx, snap, key, p, call)
+		facts, tool, err := d.facts(ctx, snap, key, p, o.Mode, call)
 		if err != nil {
 			return Result{}, err
 		}
@@ -72,7 +73,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 				return Result{}, err
 			}
 			if closed {
-				if facts, tool, err = d.facts(ctx, snap, key, p, call); err != nil {
+				if facts, tool, err = d.facts(ctx, snap, key, p, o.Mode, call); err != nil {
 					return Result{}, err
 				}
 			}
@@ -103,8 +104,8 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 }
 
 // facts gathers what a decision is made on. The tool is nil where the facts know none.
-func (d *Dispatcher) facts(ctx context.Context, snap *Snapshot, key TaskKey, p Principal, call Call) (Facts, Tool, error) {
-	f := Facts{Mode: Enforce, Call: call}
+func (d *Dispatcher) facts(ctx context.Context, snap *Snapshot, key TaskKey, p Principal, mode Mode, call Call) (Facts, Tool, error) {
+	f := Facts{Mode: cmp.Or(mode, Enforce), Call: call}
 	tool := snap.Tools[call.Tool]
 	if call.Malformed == "" && tool != nil {
 		def := tool.Definition()

@@ -20,7 +20,7 @@ func (d Decision) check(in Input, version string) error {
 		return malformed("the status %s goes with the effect %s, not %q", d.Status, want, d.Effect)
 	}
 	if d.Approval != nil {
-		if d.Effect != Allow && d.Effect != RequireApproval {
+		if d.Effect != Allow && d.Effect != RequireApproval && d.Effect != Simulate {
 			return malformed("the effect %s takes no approval", d.Effect)
 		}
 		if err := d.Approval.check(); err != nil {
@@ -42,6 +42,11 @@ func (d Decision) check(in Input, version string) error {
 		}
 	case RequireApproval:
 		return d.checkAsk(in)
+	case Simulate:
+		if in.Mode != DryRun {
+			return malformed("simulate in the mode %s", in.Mode)
+		}
+		return in.runnable()
 	}
 	return nil
 }
@@ -75,6 +80,9 @@ func (d Decision) checkAllow(in Input) error {
 	if in.State.Operation != nil {
 		return malformed("allow for an operation that is committed")
 	}
+	if in.Mode == DryRun && in.Tool.Effect == Write {
+		return malformed("allow for a write in a dry run")
+	}
 	if in.Tool.Effect == Write && in.State.TargetExists {
 		return malformed("allow for a target that exists")
 	}
@@ -105,7 +113,7 @@ func (in Input) lapsed() bool {
 // runnable says whether there is anything at all that could run or be asked for.
 func (in Input) runnable() error {
 	switch {
-	case in.Mode != Enforce:
+	case in.Mode != Enforce && in.Mode != DryRun:
 		return malformed("unknown mode %q", in.Mode)
 	case in.State.Cancelled:
 		return malformed("the task is cancelled")

@@ -28,7 +28,7 @@ func TestNextKeepsThePromises(t *testing.T) {
 		} else if rapid.Bool().Draw(t, "another definition") {
 			f.State.Approval.Definition = "e"
 		}
-		d := Decision{Effect: rapid.SampledFrom([]Effect{Deny, Allow, RequireApproval, Replay, "", "simulate"}).Draw(t, "effect"), PolicyVersion: version,
+		d := Decision{Effect: rapid.SampledFrom([]Effect{Deny, Allow, RequireApproval, Replay, Simulate, "", "permit"}).Draw(t, "effect"), PolicyVersion: version,
 			Status: rapid.SampledFrom([]Status{StatusOK, StatusApprovalExpired, StatusToolDenied, StatusApprovalRequired, StatusReplayed}).Draw(t, "status")}
 		if d.Effect == RequireApproval {
 			d.Approval = &Terms{Approvers: rapid.IntRange(0, 2).Draw(t, "approvers")}

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,18 +14,19 @@ import (
 type subject struct {
 	task      TaskKey
 	signature string
+	mode      Mode
 	id        string // empty where the call itself was given
 }
 
-// exactly means the approval of exactly this proposal.
-func (d *Dispatcher) exactly(p Principal, task string, proposal []byte) (subject, error) {
+// exactly means the approval of exactly this proposal in that mode; empty means Enforce.
+func (d *Dispatcher) exactly(p Principal, task string, mode Mode, proposal []byte) (subject, error) {
 	key := TaskKey{Tenant: p.Tenant, ID: task}
 	call := decode(proposal, 0, d.snapshot.Load().Limits)
 	if call.Malformed != "" {
 		return subject{}, &Error{Misuse, "invalid_proposal", "this is not a proposal: " + call.Malformed}
 	}
 	err := call.sign(d.key, key, p.Actor)
-	return subject{task: key, signature: call.Signature}, err
+	return subject{task: key, signature: call.Signature, mode: cmp.Or(mode, Enforce)}, err
 }
 
 // shown means the approval of that id, if the signature is the one that a person was shown with it.
@@ -40,12 +42,12 @@ func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (s
 	if err := call.sign(d.key, a.Task, a.Actor); err != nil || call.Signature != signature {
 		return subject{}, ErrProposalDiffers
 	}
-	return subject{task: a.Task, signature: signature, id: id}, nil
+	return subject{task: a.Task, signature: signature, mode: a.Mode, id: id}, nil
 }
 
 // ReviewCall reviews the pending approval of exactly this proposal, on behalf of the principal who proposed it.
-func (d *Dispatcher) ReviewCall(ctx context.Context, p Principal, task string, proposal []byte, r Review) (Approval, error) {
-	s, err := d.exactly(p, task, proposal)
+func (d *Dispatcher) ReviewCall(ctx context.Context, p Principal, task string, mode Mode, proposal []byte, r Review) (Approval, error) {
+	s, err := d.exactly(p, task, mode, proposal)
 	if err != nil {
 		return Approval{}, err
 	}
@@ -78,8 +80,8 @@ func (d *Dispatcher) Reopen(ctx context.Context, tenant, id, signature, reviewer
 }
 
 // ReopenCall reopens the approval of exactly this proposal.
-func (d *Dispatcher) ReopenCall(ctx context.Context, p Principal, task string, proposal []byte, reviewer, reason string) (Approval, error) {
-	s, err := d.exactly(p, task, proposal)
+func (d *Dispatcher) ReopenCall(ctx context.Context, p Principal, task string, mode Mode, proposal []byte, reviewer, reason string) (Approval, error) {
+	s, err := d.exactly(p, task, mode, proposal)
 	if err != nil {
 		return Approval{}, err
 	}
@@ -96,7 +98,7 @@ func (d *Dispatcher) reopen(ctx context.Context, s subject, reviewer, reason str
 // replaced, and must not come back beside it.
 func (d *Dispatcher) onApproval(ctx context.Context, s subject, next func(Task, Approval, time.Time) (Commit, error)) (Approval, error) {
 	var after Approval
-	err := d.act(ctx, s.task, Lookup{Signature: s.signature, Mode: Enforce}, func(state State, now time.Time) (Commit, bool, error) {
+	err := d.act(ctx, s.task, Lookup{Signature: s.signature, Mode: s.mode}, func(state State, now time.Time) (Commit, bool, error) {
 		switch {
 		case state.Task.Cancelled:
 			return Commit{}, false, ErrReviewCancelled

@@ -18,6 +18,8 @@ type Principal struct {
 type Origin struct {
 	// Door names the way in, such as "cli". It is recorded with the decision.
 	Door string
+	// Mode says whether effects are wanted; empty means Enforce.
+	Mode Mode
 	// Length is the number of bytes that arrived when the door kept only the first of them, because they
 	// exceed the limit; 0 means that the bytes given are all of them.
 	Length int64

@@ -80,7 +80,7 @@ func TestPublicRulesHaveMetadata(t *testing.T) {
 			assert.Equal(t, name, own[0].Custom["code"], "a rule is named by its code")
 		}
 	}
-	assert.Equal(t, 21, public, "decision and its outcomes")
+	assert.Equal(t, 22, public, "decision and its outcomes")
 }
 
 func TestShippedOutcomes(t *testing.T) {
@@ -93,6 +93,7 @@ func TestShippedOutcomes(t *testing.T) {
 	}
 	want := map[string]dispatch.Effect{
 		"ok": dispatch.Allow, "replayed": dispatch.Replay, "approval_required": dispatch.RequireApproval,
+		"dry_run": dispatch.Simulate,
 	}
 	for _, code := range []string{"cancelled", "deadline_exceeded", "budget_exhausted", "invalid_proposal", "tool_denied",
 		"invalid_arguments", "scope_denied", "resource_denied", "idempotency_conflict", "in_progress", "outcome_unknown",

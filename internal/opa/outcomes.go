@@ -84,9 +84,9 @@ func outcomeOf(note *ast.Annotations) (Outcome, error) {
 	}
 	effect := dispatch.Effect(text["effect"])
 	switch effect {
-	case dispatch.Allow, dispatch.Deny, dispatch.RequireApproval, dispatch.Replay:
+	case dispatch.Allow, dispatch.Deny, dispatch.RequireApproval, dispatch.Replay, dispatch.Simulate:
 	default:
-		return Outcome{}, fmt.Errorf("custom.effect is %q; it must be allow, deny, require_approval or replay", effect)
+		return Outcome{}, fmt.Errorf("custom.effect is %q; it must be allow, simulate, deny, require_approval or replay", effect)
 	}
 	retryable, isBool := note.Custom["retryable"].(bool)
 	if _, given := note.Custom["retryable"]; given && !isBool {

@@ -63,6 +63,7 @@ type runner struct {
 	now        time.Time
 	principal  dispatch.Principal
 	task       string
+	mode       dispatch.Mode
 }
 
 // Run runs one scenario. An error means that it could not be run as written, not that an expectation failed.
@@ -148,12 +149,12 @@ func (r *runner) key() dispatch.TaskKey {
 	return dispatch.TaskKey{Tenant: r.principal.Tenant, ID: r.task}
 }
 
-var origin = dispatch.Origin{Door: "scenario"}
+func (r *runner) origin() dispatch.Origin { return dispatch.Origin{Door: "scenario", Mode: r.mode} }
 
 func (r *runner) step(ctx context.Context, name string, s Step) (ijson.Raw, error) {
 	switch name {
 	case "propose":
-		result, err := r.dispatcher.Dispatch(ctx, r.principal, r.task, origin, s.Propose.value)
+		result, err := r.dispatcher.Dispatch(ctx, r.principal, r.task, r.origin(), s.Propose.value)
 		return answer(result, err)
 	case "retry":
 		return r.retry(ctx, s.Retry.value)
@@ -199,7 +200,7 @@ func (r *runner) retry(ctx context.Context, step retryStep) (ijson.Raw, error) {
 			return answer(nil, dispatch.ErrRetryLimit)
 		}
 	}
-	result, err := r.dispatcher.DispatchRetry(ctx, r.principal, r.task, origin, step.Proposal, limit)
+	result, err := r.dispatcher.DispatchRetry(ctx, r.principal, r.task, r.origin(), step.Proposal, limit)
 	return answer(result, err)
 }
 
@@ -217,13 +218,13 @@ func (r *runner) review(ctx context.Context, step reviewStep) (ijson.Raw, error)
 			}
 			review.Lifetime = &n
 		}
-		_, err := r.dispatcher.ReviewCall(ctx, r.principal, r.task, step.Proposal, review)
+		_, err := r.dispatcher.ReviewCall(ctx, r.principal, r.task, r.mode, step.Proposal, review)
 		return err
 	}())
 }
 
 func (r *runner) reopen(ctx context.Context, step reopenStep) (ijson.Raw, error) {
-	_, err := r.dispatcher.ReopenCall(ctx, r.principal, r.task, step.Proposal, cmp.Or(step.Reviewer, reviewer), step.Reason)
+	_, err := r.dispatcher.ReopenCall(ctx, r.principal, r.task, r.mode, step.Proposal, cmp.Or(step.Reviewer, reviewer), step.Reason)
 	return reviewed(err)
 }
 
@@ -245,6 +246,9 @@ func (r *runner) configure(ctx context.Context, step configureStep) (ijson.Raw, 
 			return nil, err
 		}
 		r.now = now
+	}
+	if step.Mode != "" {
+		r.mode = dispatch.Mode(step.Mode)
 	}
 	if step.Tools != nil {
 		r.setting.Tools = step.Tools

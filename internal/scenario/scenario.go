@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/strictyaml"
 )
@@ -115,8 +116,8 @@ type configureStep struct {
 	Actor    string    `json:"actor"`
 	Task     string    `json:"task"`
 	Now      string    `json:"now"`
-	// Mode is refused by name.
-	Mode ijson.Raw `json:"mode"`
+	// Mode of what follows: enforce or dry_run.
+	Mode string `json:"mode"`
 }
 
 // Load reads the scenarios of a file: YAML with one or more documents, JSON, or JSON Lines with one a line.
@@ -191,8 +192,8 @@ func (s Step) check() error {
 		event == "review" && s.Review.value.Proposal == nil,
 		event == "reopen" && s.Reopen.value.Proposal == nil:
 		return fmt.Errorf("the %s has no proposal; give the call that it is about", event)
-	case s.Configure.value.Mode != nil:
-		return errors.New("mode is not supported: this version has no dry run")
+	case !slices.Contains([]string{"", string(dispatch.Enforce), string(dispatch.DryRun)}, s.Configure.value.Mode):
+		return fmt.Errorf("mode is %q; give %s or %s", s.Configure.value.Mode, dispatch.Enforce, dispatch.DryRun)
 	case event == "policy" && s.Policy.value == "":
 		return errors.New("policy takes the path of a folder, relative to the scenario's file")
 	}
