@@ -18,6 +18,11 @@ import (
 // Decide evaluates data.policy.decision over one input. Anything but exactly one value is a *dispatch.PolicyError; if
 // ctx ended, the error is the context's.
 func (p *Policy) Decide(ctx context.Context, input ijson.Raw) (ijson.Raw, error) {
+	return p.ask(ctx, p.query, entrypoint, input)
+}
+
+// ask evaluates one rule over one input.
+func (p *Policy) ask(ctx context.Context, query rego.PreparedEvalQuery, rule string, input ijson.Raw) (ijson.Raw, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
@@ -25,7 +30,7 @@ func (p *Policy) Decide(ctx context.Context, input ijson.Raw) (ijson.Raw, error)
 	if err != nil {
 		return nil, failed("the input is not JSON: %v", err)
 	}
-	results, err := p.inTime(ctx, value)
+	results, err := p.inTime(ctx, query, value)
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -34,16 +39,16 @@ func (p *Policy) Decide(ctx context.Context, input ijson.Raw) (ijson.Raw, error)
 	}
 	switch {
 	case len(results) == 0:
-		return nil, &dispatch.PolicyError{Code: "policy_undefined", Detail: entrypoint + " has no value for this input"}
+		return nil, &dispatch.PolicyError{Code: "policy_undefined", Detail: rule + " has no value for this input"}
 	case len(results) > 1 || len(results[0].Expressions) != 1:
-		return nil, failed("%s has %d results", entrypoint, len(results))
+		return nil, failed("%s has %d results", rule, len(results))
 	}
 	answer, err := toJSON(results[0].Expressions[0].Value.(ast.Value))
 	if err != nil {
-		return nil, malformed("the value of %s: %v", entrypoint, err)
+		return nil, malformed("the value of %s: %v", rule, err)
 	}
 	if len(answer) > maxAnswer {
-		return nil, malformed("the value of %s is %d bytes long; the limit is %d", entrypoint, len(answer), maxAnswer)
+		return nil, malformed("the value of %s is %d bytes long; the limit is %d", rule, len(answer), maxAnswer)
 	}
 	return answer, nil
 }
@@ -53,7 +58,7 @@ const maxAnswer = 64 << 10
 
 // inTime evaluates, and gives up when the time is over or ctx is done: most built-ins then end by themselves, and
 // whatever does not is left behind.
-func (p *Policy) inTime(ctx context.Context, input ast.Value) (rego.ResultSet, error) {
+func (p *Policy) inTime(ctx context.Context, query rego.PreparedEvalQuery, input ast.Value) (rego.ResultSet, error) {
 	cancel := topdown.NewCancel()
 	type outcome struct {
 		results rego.ResultSet
@@ -61,7 +66,7 @@ func (p *Policy) inTime(ctx context.Context, input ast.Value) (rego.ResultSet, e
 	}
 	done := make(chan outcome, 1)
 	go func() {
-		results, err := p.eval(ctx, input, cancel)
+		results, err := eval(ctx, query, input, cancel)
 		done <- outcome{results, err}
 	}()
 	timer := time.NewTimer(p.timeout)
@@ -79,13 +84,13 @@ func (p *Policy) inTime(ctx context.Context, input ast.Value) (rego.ResultSet, e
 }
 
 // eval lets no panic through: a fault in a built-in is a denial, not the end of the process.
-func (p *Policy) eval(ctx context.Context, input ast.Value, cancel topdown.Cancel) (results rego.ResultSet, err error) {
+func eval(ctx context.Context, query rego.PreparedEvalQuery, input ast.Value, cancel topdown.Cancel) (results rego.ResultSet, err error) {
 	defer func() {
 		if fault := recover(); fault != nil {
 			results, err = nil, failed("panic: %v", fault)
 		}
 	}()
-	return p.query.Eval(ctx,
+	return query.Eval(ctx,
 		rego.EvalParsedInput(input),
 		rego.EvalExternalCancel(cancel),
 		rego.EvalMetrics(metrics.NoOp()),

@@ -44,6 +44,7 @@ type Policy struct {
 	outcomes []Outcome
 	compiler *ast.Compiler
 	query    rego.PreparedEvalQuery
+	gate     *rego.PreparedEvalQuery // nil if the policy has no such rule
 	timeout  time.Duration
 }
 
@@ -72,21 +73,38 @@ func New(ctx context.Context, o Options) (*Policy, error) {
 	if err != nil {
 		return nil, err
 	}
+	query, err := prepare(ctx, compiler, store, entrypoint)
+	if err != nil {
+		return nil, err
+	}
+	var gate *rego.PreparedEvalQuery
+	if len(compiler.GetRulesExact(ast.MustParseRef(gateRule))) > 0 {
+		q, err := prepare(ctx, compiler, store, gateRule)
+		if err != nil {
+			return nil, err
+		}
+		gate = &q
+	}
+	timeout := o.Timeout
+	if timeout <= 0 {
+		timeout = DefaultTimeout
+	}
+	return &Policy{version: version, outcomes: outcomes, compiler: compiler, query: query, gate: gate, timeout: timeout}, nil
+}
+
+// prepare makes a query for one rule.
+func prepare(ctx context.Context, compiler *ast.Compiler, store storage.Store, rule string) (rego.PreparedEvalQuery, error) {
 	query, err := rego.New(
-		rego.ParsedQuery(ast.MustParseBody(entrypoint)),
+		rego.ParsedQuery(ast.MustParseBody(rule)),
 		rego.Compiler(compiler),
 		rego.Store(store),
 		rego.StrictBuiltinErrors(true),
 		rego.GenerateJSON(func(term *ast.Term, _ *rego.EvalContext) (any, error) { return term.Value, nil }),
 	).PrepareForEval(ctx)
 	if err != nil {
-		return nil, fmt.Errorf("the policy cannot be asked: %w", err)
+		return query, fmt.Errorf("the policy cannot be asked for %s: %w", rule, err)
 	}
-	timeout := o.Timeout
-	if timeout <= 0 {
-		timeout = DefaultTimeout
-	}
-	return &Policy{version: version, outcomes: outcomes, compiler: compiler, query: query, timeout: timeout}, nil
+	return query, nil
 }
 
 // newStore holds data in the form in which Rego reads it without conversion.
