@@ -99,7 +99,7 @@ _approved if _approval_given
 
 _approval_awaited if {
 	_permitted
-	input.state.operation == null
+	is_null(input.state.operation)
 	_approval in {"pending", "unasked"}
 }
 
@@ -125,7 +125,7 @@ _approval_given if {
 	count(reviewers) >= max({1, object.get(_terms, "approvers", 1)})
 }
 
-_approval_unasked if input.state.approval == null
+_approval_unasked if is_null(input.state.approval)
 
 _approval_unasked if input.state.approval.state == "withdrawn"
 

@@ -44,7 +44,7 @@ package policy
 decision := ok if {
 	_permitted
 	_effects_wanted
-	input.state.operation == null
+	is_null(input.state.operation)
 	_approved
 	_room_for_target
 }
@@ -116,7 +116,7 @@ _permitted if {
 	input.state.cancelled == false
 	input.state.step <= input.state.max_steps
 	_in_time
-	input.call.malformed == null
+	is_null(input.call.malformed)
 	_tool_granted
 	input.call.violations == []
 	_scopes_granted
@@ -128,7 +128,7 @@ _would_run if {
 	_permitted
 	input.mode == "dry_run"
 	not _effects_wanted
-	input.state.operation == null
+	is_null(input.state.operation)
 	_approved
 	_room_for_target
 }

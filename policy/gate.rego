@@ -9,17 +9,17 @@ package policy
 #   confirm  it is allowed, it changes something, and nobody has confirmed this call
 #   allow    otherwise
 #
-#   It is asked with input.name, input.allowed and input.writes (lists of names), and input.confirmed. Names are compared
+#   It is asked with input.gate alone: name, allowed and writes (lists of names), and confirmed. Names are compared
 #   exactly. Where something is missing or is not of its kind, the answer is the one that lets less through.
 gate := "allow" if {
 	_allowed
-	is_array(input.writes)
-	not input.name in input.writes
+	is_array(input.gate.writes)
+	not input.gate.name in input.gate.writes
 }
 
 else := "allow" if {
 	_allowed
-	input.confirmed == true
+	input.gate.confirmed == true
 }
 
 else := "confirm" if _allowed
@@ -27,7 +27,7 @@ else := "confirm" if _allowed
 else := "deny"
 
 _allowed if {
-	is_string(input.name)
-	is_array(input.allowed)
-	input.name in input.allowed
+	is_string(input.gate.name)
+	is_array(input.gate.allowed)
+	input.gate.name in input.gate.allowed
 }

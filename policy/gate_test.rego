@@ -40,11 +40,11 @@ test_gate_without_its_facts[note] if {
 		"another word than true": [{"name": "send", "allowed": ["send"], "writes": ["send"], "confirmed": "true"}, "confirm"],
 		"one": [{"name": "send", "allowed": ["send"], "writes": ["send"], "confirmed": 1}, "confirm"],
 	}
-	policy.gate == case[1] with input as case[0]
+	policy.gate == case[1] with input as {"gate": case[0]}
 }
 
 gate(args) := answer if {
-	answer := policy.gate with input as {"name": args[0], "allowed": args[1], "writes": args[2], "confirmed": args[3]}
+	answer := policy.gate with input as {"gate": {"name": args[0], "allowed": args[1], "writes": args[2], "confirmed": args[3]}}
 }
 
 # Rows 5 and 14 ask the same: of the tools of a profile, of what goes by rule, and of a person's approval.

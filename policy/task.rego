@@ -31,6 +31,6 @@ deadline_exceeded := _answer(rego.metadata.rule())
 #   remedy: Look at why the task needed so many calls. Then create another task, or raise max_steps in its profile.
 budget_exhausted := _answer(rego.metadata.rule())
 
-_in_time if input.state.deadline == null
+_in_time if is_null(input.state.deadline)
 
 _in_time if input.now.epoch < input.state.deadline.epoch

@@ -37,7 +37,7 @@ func (p *Policy) Gate(ctx context.Context, q Question) (Answer, error) {
 	if p.gate == nil {
 		return GateDeny, ErrNoGate
 	}
-	input, err := ijson.Marshal(q)
+	input, err := ijson.Marshal(map[string]Question{"gate": q})
 	if err != nil {
 		return GateDeny, err
 	}
