@@ -50,6 +50,7 @@ type Task struct {
 
 // DefaultState is where the state is kept if the file does not say.
 const DefaultState = "govern.db"
+
 var modes = []string{"enforce", "dry_run"}
 
 // DefaultMaxPending holds where a profile does not say.
