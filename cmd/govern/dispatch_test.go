@@ -478,3 +478,37 @@ func (f forged) Approval(ctx context.Context, tenant, id string) (dispatch.Appro
 	a.Proposal = ijson.Raw(strings.Replace(string(a.Proposal), "84", "99", 1))
 	return a, err
 }
+
+// lying is a tool that claims what its definition does not allow.
+type lying struct {
+	dispatch.Tool
+	outcome dispatch.Outcome
+}
+
+func (l lying) Run(context.Context, dispatch.Call) dispatch.Outcome { return l.outcome }
+
+// An outcome that the tool's definition does not allow is a broken tool, whatever it claims: nothing of it is committed.
+func TestLyingTool(t *testing.T) {
+	one := ijson.Raw(`1`)
+	for name, outcome := range map[string]dispatch.Outcome{
+		"a read that writes":      {Status: dispatch.StatusOK, Ran: true, Value: one, Record: one},
+		"ok of what did not run":  {Status: dispatch.StatusOK, Value: one},
+		"a value that is no JSON": {Status: dispatch.StatusOK, Ran: true, Value: ijson.Raw(`{"a":1,"a":2}`)},
+		"a status of its own":     {Status: "great", Ran: true, Value: one},
+		"an approval of its own":  {Status: dispatch.StatusApprovalRequired, Ran: true, Value: one},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := newLab(t)
+			changed := *l.snapshot
+			changed.Tools = map[string]dispatch.Tool{"calculate": lying{l.tools["calculate"], outcome}}
+			l.dispatcher.Use(&changed)
+			r := l.propose(add("m1"))
+			assert.Equal(t, dispatch.StatusInternalError, r.Status)
+			assert.Nil(t, r.Value)
+			assert.Zero(t, l.count(dispatch.KindAction))
+			records, err := l.store.Records(t.Context(), l.who.Tenant, "")
+			require.NoError(t, err)
+			assert.Empty(t, records)
+		})
+	}
+}
