@@ -179,3 +179,29 @@ func TestTermsOfAReview(t *testing.T) {
 		})
 	}
 }
+
+// Of several votes the shortest lifetime counts, in whatever order they came.
+func TestShortestLifetimeCounts(t *testing.T) {
+	at := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	for _, lifetimes := range [][2]int{{2, 9}, {9, 2}} {
+		a := Approval{ID: "ap-1", State: Pending, Terms: Terms{Approvers: 2}, ExpiresAt: at.Add(time.Hour), Proposal: ijson.Raw(`{"call_id":"c1"}`)}
+		for i, reviewer := range []string{"maya", "sam"} {
+			c, err := nextReview(Task{Steps: 5}, a, Review{Reviewer: reviewer, Decision: "approved", Lifetime: &lifetimes[i]}, at)
+			require.NoError(t, err)
+			a = c.Approvals[0].Approval
+		}
+		assert.Equal(t, Approved, a.State)
+		assert.Equal(t, 7, a.ExpiresAtStep, "%v", lifetimes)
+	}
+}
+
+// An approval that was withdrawn, or is of another definition, is none for the policy.
+func TestApprovalsThatCountAsNone(t *testing.T) {
+	f := writeFacts()
+	require.NotNil(t, f.Input().State.Approval)
+	f.State.Approval.State = Withdrawn
+	assert.Nil(t, f.Input().State.Approval)
+	f = writeFacts()
+	f.State.Approval.Definition = "another"
+	assert.Nil(t, f.Input().State.Approval)
+}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -57,6 +58,10 @@ func parse(files []file) (map[string]*ast.Module, error) {
 	}
 	return modules, nil
 }
+
+// compiling is held by whoever compiles. OPA's type checker merges types in place, also those of built-ins, which every
+// compiler of the process shares; evaluating reads none of them.
+var compiling sync.Mutex
 
 // newCompiler is one for a policy and for its tests alike, so that what is tested is what decides.
 func newCompiler() *ast.Compiler {

@@ -116,7 +116,6 @@ func TestEveryGuardIsSeen(t *testing.T) {
 	t.Run("taken out", func(t *testing.T) {
 		for i, g := range guards {
 			t.Run(g.name, func(t *testing.T) {
-				t.Parallel()
 				var err error
 				seen[i], err = seenBy(t, takeOut(t, g))
 				assert.NoError(t, err)

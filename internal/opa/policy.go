@@ -52,6 +52,8 @@ var _ dispatch.Decider = (*Policy)(nil)
 
 // New compiles a policy. Whatever would make it answer nothing, or not the same twice, is an error here.
 func New(ctx context.Context, o Options) (*Policy, error) {
+	compiling.Lock()
+	defer compiling.Unlock()
 	compiler, err := compile(o.Source)
 	if err != nil {
 		return nil, err

@@ -2,6 +2,7 @@ package opa
 
 import (
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -152,4 +153,23 @@ func TestOutcomesAreChecked(t *testing.T) {
 		{Code: "two", Status: "site_closed", Effect: "deny", Retryable: true, Message: "m", Remedy: "r", Place: "bundle/a.rego:14"},
 		{Code: "one", Status: "one", Effect: "deny", Message: "m", Remedy: "r", Place: "bundle/a.rego:23"},
 	}, p.Outcomes())
+}
+
+// Policies are compiled while others are, and while others decide.
+func TestCompilingTogether(t *testing.T) {
+	p := shipped(t)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			_, err := New(t.Context(), Options{Source: shippedSource(t), Profiles: labProfiles})
+			assert.NoError(t, err)
+		})
+		wg.Go(func() {
+			for range 20 {
+				_, err := p.Gate(t.Context(), Question{Name: "a", Allowed: []string{"a"}})
+				assert.NoError(t, err)
+			}
+		})
+	}
+	wg.Wait()
 }

@@ -32,6 +32,8 @@ type TestResult struct {
 // comes from the configuration is not there: tests bring it themselves. A bundle without tests is an error, since
 // otherwise nothing would be tested in silence; so is one whose tests are all skipped.
 func Test(ctx context.Context, s Source) ([]TestResult, error) {
+	compiling.Lock()
+	defer compiling.Unlock()
 	modules, err := parse(append(slices.Clone(s.modules), s.tests...))
 	if err != nil {
 		return nil, err
