@@ -87,12 +87,7 @@ func TestB039AnotherDefinition(t *testing.T) {
 	l.propose(draft("d1"))
 	require.NoError(t, l.review(draft("d1"), "approved"))
 
-	changed := *l.snapshot
-	changed.Tools = map[string]dispatch.Tool{}
-	for name, tool := range l.snapshot.Tools {
-		changed.Tools[name] = redefined{tool}
-	}
-	l.dispatcher.Use(&changed)
+	l.redefineTools()
 	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(draft("d1")).Status)
 	assert.Empty(t, l.drafts())
 
@@ -105,6 +100,16 @@ func TestB039AnotherDefinition(t *testing.T) {
 		states = append(states, a.State)
 	}
 	assert.Equal(t, []dispatch.ApprovalState{dispatch.Withdrawn, dispatch.Withdrawn, dispatch.Pending}, states)
+}
+
+// redefineTools gives every tool another definition from here on.
+func (l *lab) redefineTools() {
+	changed := *l.snapshot
+	changed.Tools = map[string]dispatch.Tool{}
+	for name, tool := range l.snapshot.Tools {
+		changed.Tools[name] = redefined{tool}
+	}
+	l.dispatcher.Use(&changed)
 }
 
 // redefined is a tool with another description.

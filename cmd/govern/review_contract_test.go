@@ -255,12 +255,7 @@ func TestReplacedApproval(t *testing.T) {
 	l := newLab(t)
 	old := l.propose(draft("d1")).Approval
 	require.NoError(t, l.review(draft("d1"), "rejected"))
-	changed := *l.snapshot
-	changed.Tools = map[string]dispatch.Tool{}
-	for name, tool := range l.snapshot.Tools {
-		changed.Tools[name] = redefined{tool}
-	}
-	l.dispatcher.Use(&changed)
+	l.redefineTools()
 	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(draft("d1")).Status)
 	_, err := l.dispatcher.Reopen(t.Context(), l.who.Tenant, old.ID, old.Signature, "maya", "")
 	require.ErrorIs(t, err, dispatch.ErrReplaced)

@@ -153,14 +153,15 @@ func (d *Dispatcher) act(ctx context.Context, key TaskKey, look Lookup, compute 
 	switch {
 	case err == nil:
 		defer release()
-	case !errors.Is(err, ErrUnavailable):
-		return err
+	case errors.Is(err, ErrUnavailable):
 		// Whoever holds the task is stuck. A person must be able to act all the same, and the guard makes it safe.
+	default:
+		return err
 	}
 	return d.actHeld(ctx, key, look, compute)
 }
 
-// actHeld is act for a task that the caller holds.
+// actHeld is act without the hold: the caller has it, or goes on without it.
 func (d *Dispatcher) actHeld(ctx context.Context, key TaskKey, look Lookup, compute func(State, time.Time) (Commit, bool, error)) error {
 	for range attempts {
 		state, err := d.store.Load(ctx, key, look)
