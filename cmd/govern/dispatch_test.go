@@ -517,3 +517,21 @@ func TestLyingTool(t *testing.T) {
 		})
 	}
 }
+
+// Only what its tool calls repeatable is attempted again.
+func TestRetryOfWhatCannotBeRepeated(t *testing.T) {
+	for _, retryable := range []bool{false, true} {
+		l := newLab(t)
+		changed := *l.snapshot
+		changed.Tools = map[string]dispatch.Tool{"calculate": lying{l.tools["calculate"], dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: retryable}}}
+		l.dispatcher.Use(&changed)
+		r, err := l.dispatcher.DispatchRetry(t.Context(), l.who, l.task, dispatch.Origin{Door: "test"}, []byte(add("m1")), 2)
+		require.NoError(t, err)
+		want, attempts := dispatch.StatusTimeout, 1
+		if retryable {
+			want, attempts = dispatch.StatusRetryExhausted, 2
+		}
+		assert.Equal(t, want, r.Status)
+		assert.Equal(t, attempts, l.steps())
+	}
+}
