@@ -19,7 +19,8 @@
 #     input.task      tenant, id, actor, profile, scopes {name: true}
 #     input.call      id, tool, arguments, target (null if none), keyed, signature,
 #                     malformed (null, or why it is not a proposal), violations [{path, message}]
-#     input.tool      null, or name, version, effect, approval, scopes [name], resource ("" or "readable")
+#     input.tool      null, or name, version, effect, outside, approval, scopes [name], cost,
+#                     resource ("", "readable" or "writable"), labels [word]
 #     input.state     step, max_steps, cancelled, deadline (null, or rfc3339 and epoch),
 #                     approval (null, or state, votes, expires_at_step, expires_at, policy_version, mode),
 #                     operation (null, or state, same_signature, has_result),

@@ -93,9 +93,12 @@ type InputTool struct {
 	Name     string       `json:"name"`
 	Version  string       `json:"version"`
 	Effect   ToolEffect   `json:"effect"`
+	Outside  bool         `json:"outside"`
 	Approval ApprovalRule `json:"approval"`
 	Scopes   []string     `json:"scopes"`
+	Cost     int64        `json:"cost"`
 	Resource string       `json:"resource"`
+	Labels   []string     `json:"labels"`
 }
 
 // InputState is input.state.
@@ -160,8 +163,9 @@ func (f *Facts) Input() Input {
 		}
 	}
 	if f.Tool != nil && f.Profile != nil {
-		in.Tool = &InputTool{Name: f.Tool.Name, Version: f.Tool.Version, Effect: f.Tool.Effect,
-			Approval: f.Tool.Approval, Scopes: append([]string{}, f.Tool.Scopes...), Resource: f.Tool.Resource}
+		in.Tool = &InputTool{Name: f.Tool.Name, Version: f.Tool.Version, Effect: f.Tool.Effect, Outside: f.Tool.Local == "",
+			Approval: f.Tool.Approval, Scopes: append([]string{}, f.Tool.Scopes...), Cost: f.Tool.Cost, Resource: f.Tool.Resource,
+			Labels: append([]string{}, f.Tool.Labels...)}
 	}
 	if !f.Task.Deadline.IsZero() {
 		m := moment(f.Task.Deadline)

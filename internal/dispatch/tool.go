@@ -30,8 +30,12 @@ type Definition struct {
 	Name        string `json:"name"`
 	Version     string `json:"version"`
 	Description string `json:"description"`
+	// Local names the operation inside this process that the tool runs.
+	Local string `json:"local,omitzero"`
 	// Schema is the JSON Schema (2020-12) of the arguments.
-	Schema   ijson.Raw    `json:"schema"`
+	Schema ijson.Raw `json:"schema"`
+	// Output is the JSON Schema (2020-12) of what the tool gives; nil means anything.
+	Output   ijson.Raw    `json:"output,omitzero"`
 	Effect   ToolEffect   `json:"effect"`
 	Approval ApprovalRule `json:"approval"`
 	// Scopes that a task needs for it.
@@ -40,8 +44,21 @@ type Definition struct {
 	// idempotency key that names the intended effect across attempts. Empty means none.
 	Target string `json:"target,omitzero"`
 	Key    string `json:"key,omitzero"`
-	// Resource says which of the profile's named sets guards the target: "readable", or empty for none.
+	// Drop are JSON Pointers of arguments that are removed before anything else is done with the call.
+	Drop []string `json:"drop,omitzero"`
+	// Resource says which of the profile's named sets guard the target: "readable", "writable", or empty for none.
 	Resource string `json:"resource,omitzero"`
+	// Cost is what one run takes from the profile's budget of that name.
+	Cost int64 `json:"cost,omitzero"`
+	// Labels are words for the policy: what kind of tool this is.
+	Labels []string   `json:"labels,omitzero"`
+	Limits ToolLimits `json:"limits,omitzero"`
+}
+
+// ToolLimits bound what a tool gives.
+type ToolLimits struct {
+	// OutputBytes bounds the canonical form of the value; 0 means no other limit than that of every JSON value.
+	OutputBytes int `json:"output_bytes,omitzero"`
 }
 
 // Digest identifies the definition: an approval given under one digest is worthless under another.

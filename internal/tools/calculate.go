@@ -15,6 +15,7 @@ func calculate() local {
 		definition: dispatch.Definition{
 			Name:        Calculate,
 			Version:     "v1",
+			Local:       "arithmetic",
 			Description: "Adds, subtracts or multiplies two whole numbers between -1000 and 1000, and returns the number. It takes no expressions.",
 			Effect:      dispatch.Pure,
 			Approval:    dispatch.ByRule,

@@ -42,13 +42,13 @@ func TestLabDefinitions(t *testing.T) {
 		want dispatch.Definition
 	}{
 		{ReadDocument, dispatch.Definition{
-			Effect: dispatch.Read, Approval: dispatch.ByRule, Scopes: []string{"read:document"}, Target: "/path", Resource: "readable",
+			Local: "document", Effect: dispatch.Read, Approval: dispatch.ByRule, Scopes: []string{"read:document"}, Target: "/path", Resource: "readable",
 		}},
 		{Calculate, dispatch.Definition{
-			Effect: dispatch.Pure, Approval: dispatch.ByRule, Scopes: []string{},
+			Local: "arithmetic", Effect: dispatch.Pure, Approval: dispatch.ByRule, Scopes: []string{},
 		}},
 		{RecordDraft, dispatch.Definition{
-			Effect: dispatch.Write, Approval: dispatch.Always, Scopes: []string{"write:draft"}, Target: "/draft_id", Key: "/idempotency_key",
+			Local: "record", Effect: dispatch.Write, Approval: dispatch.Always, Scopes: []string{"write:draft"}, Target: "/draft_id", Key: "/idempotency_key",
 		}},
 	}
 	for _, tt := range tests {
@@ -68,9 +68,9 @@ func TestLabDefinitions(t *testing.T) {
 // the new digest here.
 func TestDefinitionDigests(t *testing.T) {
 	want := map[string]string{
-		ReadDocument: "2b8b3b529084cd4b9b64b18d3c48eb44bcc29cb67fb4b573adc33571df4d94a9",
-		Calculate:    "358200c38d585a07fe85b14958034129837e847b4c57275405544fd8387c35af",
-		RecordDraft:  "e0601372d72ebc2a310c4b8a7540f4f69947a2d22525023f84c790e5116e8366",
+		ReadDocument: "5c6502d348ec20a60013060108d8197538169fb482f8936568196b57b8aa9b34",
+		Calculate:    "1bfe389111eaff602294fa2ee4e7c11613e4d0298c7a92af04f123689fa3b423",
+		RecordDraft:  "3ae25ef7a6fa7ac3c5c35578908976dcbca0f856e6f682414c14a6b0bb6db1e9",
 	}
 	got := map[string]string{}
 	for name, tool := range lab(t) {

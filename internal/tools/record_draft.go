@@ -15,6 +15,7 @@ func recordDraft() local {
 		definition: dispatch.Definition{
 			Name:    RecordDraft,
 			Version: "v1",
+			Local:   "record",
 			Description: "Creates one draft record, once a person has approved exactly this draft. " +
 				"The first proposal waits for that person; any change to it is a new proposal that waits again. " +
 				"A draft is never overwritten and is sent to nobody.",
