@@ -54,7 +54,10 @@ const attempts = 3
 // same call then finds out.
 func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o Origin, proposal []byte) (Result, error) {
 	snap := d.snapshot.Load()
-	call := decode(proposal, o.Length, snap.Limits)
+	call, err := snap.read(proposal, o.Length)
+	if err != nil {
+		return Result{}, err
+	}
 	key := TaskKey{Tenant: p.Tenant, ID: task}
 	release, err := d.store.Hold(ctx, key)
 	if err != nil {
