@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -16,7 +17,7 @@ import (
 type Faults struct {
 	// ReadFailures is how many reads of documents that exist time out before anything is read.
 	ReadFailures int
-	// LoseDraftReply loses the reply to the next draft that is created.
+	// LoseDraftReply loses the reply to the next record that is created.
 	LoseDraftReply bool
 	// Tools are faults of named tools; of several for one tool, the earlier happen first.
 	Tools []ToolFault
@@ -71,11 +72,11 @@ func (f *Faults) Check(tools map[string]dispatch.Tool) error {
 	if f.ReadFailures < 0 {
 		return fmt.Errorf("faults: read_failures is %d; it must not be negative", f.ReadFailures)
 	}
-	if _, ok := tools[ReadDocument]; !ok && f.ReadFailures > 0 {
-		return fmt.Errorf("faults: read_failures needs the tool %s", ReadDocument)
+	if f.ReadFailures > 0 && !anyRuns(tools, documentOperation) {
+		return errors.New("faults: read_failures needs a tool that reads documents")
 	}
-	if _, ok := tools[RecordDraft]; !ok && f.LoseDraftReply {
-		return fmt.Errorf("faults: lose_draft_reply needs the tool %s", RecordDraft)
+	if f.LoseDraftReply && !anyRuns(tools, recordOperation) {
+		return errors.New("faults: lose_draft_reply needs a tool that creates records")
 	}
 	for _, fault := range f.Tools {
 		if err := fault.check(tools); err != nil {
@@ -83,6 +84,15 @@ func (f *Faults) Check(tools map[string]dispatch.Tool) error {
 		}
 	}
 	return nil
+}
+
+func anyRuns(tools map[string]dispatch.Tool, operation string) bool {
+	for _, t := range tools {
+		if t.Definition().Local == operation {
+			return true
+		}
+	}
+	return false
 }
 
 func (f ToolFault) check(tools map[string]dispatch.Tool) error {
@@ -108,8 +118,8 @@ func (f ToolFault) check(tools map[string]dispatch.Tool) error {
 }
 
 // around gives run as it is, or as the next fault of the tool makes it. A nil f has no faults.
-func (f *Faults) around(tool string, run operation) operation {
-	switch f.next(tool) {
+func (f *Faults) around(def dispatch.Definition, run operation) operation {
+	switch f.next(def) {
 	case Timeout:
 		return func() dispatch.Outcome {
 			return dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true}
@@ -129,22 +139,22 @@ func (f *Faults) around(tool string, run operation) operation {
 }
 
 // next takes the tool's next fault, or gives "" if it has none left.
-func (f *Faults) next(tool string) Failure {
+func (f *Faults) next(def dispatch.Definition) Failure {
 	if f == nil {
 		return ""
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if tool == ReadDocument && f.ReadFailures > 0 {
+	if def.Local == documentOperation && f.ReadFailures > 0 {
 		f.ReadFailures--
 		return Timeout
 	}
-	if tool == RecordDraft && f.LoseDraftReply {
+	if def.Local == recordOperation && f.LoseDraftReply {
 		f.LoseDraftReply = false
 		return LostReply
 	}
 	for i := range f.Tools {
-		if fault := &f.Tools[i]; fault.Tool == tool && fault.Times > 0 {
+		if fault := &f.Tools[i]; fault.Tool == def.Name && fault.Times > 0 {
 			fault.Times--
 			return fault.Fail
 		}

@@ -79,7 +79,7 @@ func TestToolFaults(t *testing.T) {
 func TestLostReplyOfAFailedOperation(t *testing.T) {
 	failed := dispatch.Outcome{Status: dispatch.StatusInternalError, Detail: "broken"}
 	f := &Faults{LoseDraftReply: true}
-	assert.Equal(t, failed, f.around(RecordDraft, func() dispatch.Outcome { return failed })())
+	assert.Equal(t, failed, f.around(dispatch.Definition{Local: "record"}, func() dispatch.Outcome { return failed })())
 }
 
 func TestFaultsLeaveTheGivenToolsAlone(t *testing.T) {
@@ -91,7 +91,7 @@ func TestFaultsLeaveTheGivenToolsAlone(t *testing.T) {
 func TestFaultsOfConcurrentCalls(t *testing.T) {
 	const failures, calls = 10, 50
 	tools := WithFaults(lab(t), &Faults{ReadFailures: failures})
-	call := dispatch.Call{ID: "c1", Tool: ReadDocument, Arguments: arguments(t, readLabels)}
+	call := callOf(tools[ReadDocument], arguments(t, readLabels))
 	var timeouts atomic.Int64
 	var wg sync.WaitGroup
 	for range calls {
@@ -125,8 +125,8 @@ func TestFaultsCheck(t *testing.T) {
 		{"none", lab(t), &Faults{}, ""},
 		{"none of no tools", nil, &Faults{}, ""},
 		{"negative", lab(t), &Faults{ReadFailures: -1}, "read_failures is -1"},
-		{"no tool to read with", only(Calculate), &Faults{ReadFailures: 1}, "needs the tool read_document"},
-		{"no tool to draft with", only(Calculate), &Faults{LoseDraftReply: true}, "needs the tool record_draft"},
+		{"no tool to read with", only(Calculate), &Faults{ReadFailures: 1}, "needs a tool that reads documents"},
+		{"no tool to draft with", only(Calculate), &Faults{LoseDraftReply: true}, "needs a tool that creates records"},
 		{"unknown tool", only(Calculate, ReadDocument), one("send_email", Timeout, 1),
 			`no tool "send_email"; the tools are calculate, read_document`},
 		{"unknown fault", lab(t), one(Calculate, "explode", 1), `no fault "explode"`},
