@@ -30,8 +30,8 @@ func Lab(docs Documents) (map[string]dispatch.Tool, error) {
 		if t.definition.Schema, err = ijson.Canonical(source, ijson.DefaultLimits); err != nil {
 			return nil, fmt.Errorf("tool %s: schema: %w", name, err)
 		}
-		if t.arguments, err = compile(name, t.definition.Schema); err != nil {
-			return nil, fmt.Errorf("tool %s: schema: %w", name, err)
+		if err = t.compile(); err != nil {
+			return nil, err
 		}
 		tools[name] = Guarded(t)
 	}

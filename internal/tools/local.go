@@ -12,6 +12,8 @@ import (
 type local struct {
 	definition dispatch.Definition
 	arguments  *schema
+	// output is nil for a tool that promises nothing of what it gives.
+	output *schema
 	// prepare settles what is known before anything is tried, such as that there is no such document. It gives
 	// the operation that is left to run, or nil and the outcome.
 	prepare func(dispatch.Call) (operation, dispatch.Outcome)
@@ -28,12 +30,33 @@ func (t local) Definition() dispatch.Definition { return t.definition }
 
 func (t local) Check(arguments ijson.Raw) []dispatch.Violation { return t.arguments.check(arguments) }
 
+func (t local) CheckOutput(value ijson.Raw) []dispatch.Violation {
+	if t.output == nil {
+		return nil
+	}
+	return t.output.check(value)
+}
+
+// compile compiles the schemas of the definition, once for all calls.
+func (t *local) compile() (err error) {
+	if t.arguments, err = compile(t.definition.Name, t.definition.Schema); err != nil {
+		return fmt.Errorf("tool %s: schema: %w", t.definition.Name, err)
+	}
+	if t.definition.Output == nil {
+		return nil
+	}
+	if t.output, err = compile(t.definition.Name, t.definition.Output); err != nil {
+		return fmt.Errorf("tool %s: output: %w", t.definition.Name, err)
+	}
+	return nil
+}
+
 func (t local) Run(_ context.Context, call dispatch.Call) dispatch.Outcome {
 	run, settled := t.prepare(call)
 	if run == nil {
 		return settled
 	}
-	return t.faults.around(t.definition.Name, run)()
+	return t.faults.around(t, run)()
 }
 
 // broken is the outcome of a call that this package failed to carry out: nothing took place.
