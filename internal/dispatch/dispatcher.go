@@ -89,8 +89,11 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 			return Result{}, err
 		}
 		var outcome Outcome
-		if decision.Effect == Allow {
-			outcome = tool.Run(ctx, facts.Call).checked(*facts.Tool, facts.Call.Target)
+		switch decision.Effect {
+		case Allow:
+			outcome = tool.Run(ctx, facts.Call).checked(tool, *facts.Tool, facts.Call.Target)
+		case Replay:
+			outcome = savedResult(tool, *facts.Tool, facts.Operation.Result)
 		}
 		commit, result, err := Next(facts, decision, outcome)
 		if err != nil {

@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 // Faults makes tools fail on purpose, for scenarios and tests. Only code can ask for it: no configuration leads here.
@@ -35,13 +36,14 @@ type ToolFault struct {
 // Failure is a way to fail.
 type Failure string
 
-// The ways to fail. Unavailable and BadResult need a tool outside this process.
+// The ways to fail. Unavailable needs a tool outside this process, and BadResult one that promises something of what it
+// gives: an output schema or limit.
 const (
 	Timeout     Failure = "timeout"     // the operation is not begun
 	Panic       Failure = "panic"       // the tool panics before its operation
 	LostReply   Failure = "lost_reply"  // the operation takes place, and its caller cannot know
 	Unavailable Failure = "unavailable" // the tool cannot be reached
-	BadResult   Failure = "bad_result"  // the tool's answer is not what it promised
+	BadResult   Failure = "bad_result"  // the tool's result is not what it promised
 )
 
 // faultable finds the tool of this package that can be made to fail, inside its guard.
@@ -100,12 +102,17 @@ func (f ToolFault) check(tools map[string]dispatch.Tool) error {
 	if !ok {
 		return fmt.Errorf("there is no tool %q; the tools are %s", f.Tool, strings.Join(slices.Sorted(maps.Keys(tools)), ", "))
 	}
-	if _, ok := faultable(t); !ok {
+	l, ok := faultable(t)
+	if !ok {
 		return fmt.Errorf("the tool %s cannot be made to fail", f.Tool)
 	}
 	switch f.Fail {
 	case Timeout, Panic, LostReply:
-	case Unavailable, BadResult:
+	case BadResult:
+		if l.badResult() == nil {
+			return fmt.Errorf("%s: the fault %s needs a tool that can break a promise; give its definition an output schema or limits.output_bytes", f.Tool, f.Fail)
+		}
+	case Unavailable:
 		return fmt.Errorf("%s: the fault %s comes with outside tools; this tool runs in this process", f.Tool, f.Fail)
 	default:
 		return fmt.Errorf("%s: there is no fault %q; the faults are %s, %s, %s, %s and %s",
@@ -117,15 +124,36 @@ func (f ToolFault) check(tools map[string]dispatch.Tool) error {
 	return nil
 }
 
-// around gives run as it is, or as the next fault of the tool makes it. A nil f has no faults.
-func (f *Faults) around(def dispatch.Definition, run operation) operation {
-	switch f.next(def) {
+// badResult is a value that the tool has promised not to give, or nil if it promises nothing.
+func (t local) badResult() ijson.Raw {
+	for _, text := range []string{`null`, `false`, `0`, `""`, `[]`, `{}`} {
+		if len(t.CheckOutput(ijson.Raw(text))) > 0 {
+			return ijson.Raw(text)
+		}
+	}
+	if most := t.definition.Limits.OutputBytes; most > 0 && most < ijson.DefaultLimits.Bytes {
+		return ijson.Raw(`"` + strings.Repeat("x", most) + `"`)
+	}
+	return nil
+}
+
+// around gives the tool's run as it is, or as its next fault makes it. A nil f has no faults.
+func (f *Faults) around(t local, run operation) operation {
+	switch f.next(t.definition) {
 	case Timeout:
 		return func() dispatch.Outcome {
 			return dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true}
 		}
 	case Panic:
 		return func() dispatch.Outcome { panic("a fault that was asked for") }
+	case BadResult:
+		return func() dispatch.Outcome {
+			outcome := run()
+			if outcome.Ran {
+				outcome.Value = t.badResult()
+			}
+			return outcome
+		}
 	case LostReply:
 		return func() dispatch.Outcome {
 			outcome := run()

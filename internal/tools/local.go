@@ -13,7 +13,9 @@ type local struct {
 	definition dispatch.Definition
 	arguments  *schema
 	// needs is what the operation itself demands of arguments; nil is nothing.
-	needs   *schema
+	needs *schema
+	// output is nil for a tool that promises nothing of what it gives.
+	output  *schema
 	prepare prepare
 	// faults is nil outside scenarios and tests.
 	faults *Faults
@@ -33,12 +35,19 @@ func (t local) Check(arguments ijson.Raw) []dispatch.Violation {
 	return t.needs.check(arguments)
 }
 
+func (t local) CheckOutput(value ijson.Raw) []dispatch.Violation {
+	if t.output == nil {
+		return nil
+	}
+	return t.output.check(value)
+}
+
 func (t local) Run(_ context.Context, call dispatch.Call) dispatch.Outcome {
 	run, settled := t.prepare(call)
 	if run == nil {
 		return settled
 	}
-	return t.faults.around(t.definition, run)()
+	return t.faults.around(t, run)()
 }
 
 // broken is the outcome of a call that this package failed to carry out: nothing took place.

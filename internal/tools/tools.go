@@ -69,6 +69,11 @@ func build(def dispatch.Definition, docs Documents) (local, []DefinitionError) {
 	} else {
 		problems = append(problems, checkPointers(def)...)
 	}
+	if def.Output != nil {
+		if t.definition.Output, t.output, err = readSchema(def.Name, def.Output); err != nil {
+			problems = append(problems, DefinitionError{Field: "/output", Problem: err.Error()})
+		}
+	}
 	if op, ok := operations[def.Local]; ok {
 		t.needs = op.needs
 		t.prepare = op.prepare(def, docs)
