@@ -9,6 +9,7 @@ import (
 	"slices"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/nearest"
 	"github.com/policy-dispatch/govern/internal/strictyaml"
 )
 
@@ -178,7 +179,7 @@ func repeated(names []string) (string, bool) {
 }
 
 func unknown(what, name string, known []string) string {
-	if near, ok := strictyaml.Nearest(name, known); ok {
+	if near, ok := nearest.Name(name, known); ok {
 		return fmt.Sprintf("unknown %s %q; did you mean %q?", what, name, near)
 	}
 	return fmt.Sprintf("unknown %s %q; there is %q", what, name, known)

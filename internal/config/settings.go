@@ -9,7 +9,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/policy-dispatch/govern/internal/strictyaml"
+	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 // settings are the scalars that flags and environment can set above the file: one table for all three.
@@ -38,7 +38,7 @@ func CheckEnv(environ []string) error {
 	for _, e := range environ {
 		name, _, _ := strings.Cut(e, "=")
 		if strings.HasPrefix(name, "GOVERN_") && !slices.Contains(known, name) {
-			if near, ok := strictyaml.Nearest(name, known); ok {
+			if near, ok := nearest.Name(name, known); ok {
 				return fmt.Errorf("the environment variable %s is unknown; did you mean %s?", name, near)
 			}
 			return fmt.Errorf("the environment variable %s is unknown; there are %s", name, strings.Join(known, ", "))
