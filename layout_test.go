@@ -22,17 +22,18 @@ const module = "github.com/policy-dispatch/govern"
 var mayImport = map[string][]string{
 	".":                   {},
 	"internal/ijson":      {},
-	"internal/strictyaml": {"internal/ijson"},
+	"internal/nearest":    {},
+	"internal/strictyaml": {"internal/ijson", "internal/nearest"},
 	"internal/dispatch":   {"internal/ijson"},
 	"internal/journal":    {"internal/dispatch", "internal/ijson"},
-	"internal/opa":        {"internal/dispatch", "internal/ijson"},
+	"internal/opa":        {"internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson"},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson"},
 	"internal/storetest":  {"internal/dispatch", "internal/ijson"},
-	"internal/config":     {"internal/ijson", "internal/strictyaml"},
+	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
-	"cmd/govern": {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/journal", "internal/opa",
-		"internal/scenario", "internal/sqlite", "internal/strictyaml", "internal/tools"},
+	"cmd/govern": {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
+		"internal/opa", "internal/scenario", "internal/sqlite", "internal/tools"},
 }
 
 // onlyIn names the packages in which a library with sharp edges may be touched.

@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/policy-dispatch/govern/internal/config"
-	"github.com/policy-dispatch/govern/internal/strictyaml"
+	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 // app is the program: its streams, and the flags that every command has.
@@ -171,7 +171,7 @@ func flagError(cmd *cobra.Command, err error) error {
 
 // near adds the nearest right name as a hint, or else what there is.
 func (e *failure) near(name string, known []string, otherwise string) *failure {
-	if n, ok := strictyaml.Nearest(name, known); ok {
+	if n, ok := nearest.Name(name, known); ok {
 		return e.hint("did you mean " + n + "?")
 	}
 	return e.hint(otherwise)

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
-	"github.com/policy-dispatch/govern/internal/strictyaml"
+	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 func (a *app) runCommand() *cobra.Command {
@@ -113,7 +113,7 @@ func fileError(file string, err error) error {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if near, ok := strictyaml.Nearest(name, names); ok {
+	if near, ok := nearest.Name(name, names); ok {
 		return f.hint("did you mean " + folder + near + "?")
 	}
 	return f.hint("check the path; there is no file of that name")

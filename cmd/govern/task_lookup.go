@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
-	"github.com/policy-dispatch/govern/internal/strictyaml"
+	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 // ensureTask makes the configured task at its first use, and finds any other.
@@ -56,7 +56,7 @@ func (s *system) unknownTask(ctx context.Context, id string) error {
 		return unknown.near(id, names, "a task's name is 1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit")
 	}
 	create := "make one with " + s.createTask(fresh, s.principal.Actor, s.defaultProfile())
-	if near, ok := strictyaml.Nearest(id, names); ok {
+	if near, ok := nearest.Name(id, names); ok {
 		return unknown.hint("did you mean " + near + "? Or " + create)
 	}
 	return unknown.hint(create)

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
-	"github.com/policy-dispatch/govern/internal/strictyaml"
+	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 // check says everything that is wrong with what the configuration says by itself.
@@ -156,7 +156,7 @@ func (c Config) CheckNames(readable, writable []string) error {
 }
 
 func unknown(what, name string, known []string) string {
-	if near, ok := strictyaml.Nearest(name, known); ok {
+	if near, ok := nearest.Name(name, known); ok {
 		return fmt.Sprintf("unknown %s %q; did you mean %q?", what, name, near)
 	}
 	if len(known) == 0 {

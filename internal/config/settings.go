@@ -11,7 +11,7 @@ import (
 	"github.com/spf13/pflag"
 	"github.com/spf13/viper"
 
-	"github.com/policy-dispatch/govern/internal/strictyaml"
+	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 // settings are the scalars that flags and environment can set above the file: one table for all three.
@@ -54,7 +54,7 @@ func CheckEnv(environ []string) error {
 				return fmt.Errorf("the environment variable %s is unknown; %s are set in the configuration file alone", name, section)
 			}
 		}
-		if near, ok := strictyaml.Nearest(name, known); ok {
+		if near, ok := nearest.Name(name, known); ok {
 			return fmt.Errorf("the environment variable %s is unknown; did you mean %s?", name, near)
 		}
 		return fmt.Errorf("the environment variable %s is unknown; there are %s", name, strings.Join(known, ", "))

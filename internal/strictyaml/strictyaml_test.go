@@ -249,35 +249,6 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-func TestNearest(t *testing.T) {
-	known := []string{"readable", "writable", "tools", "max_steps", "id", "ID_x"}
-	tests := []struct{ name, want string }{
-		{"redable", "readable"},
-		{"raedable", "readable"},
-		{"READABLE", "readable"},
-		{"tool", "tools"},
-		{"max-step", "max_steps"},
-		{"maxsteps", "max_steps"},
-		{"di", ""},
-		{"i", ""},
-		{"I", ""},
-		{"", ""},
-		{"budget", ""},
-		{strings.Repeat("x", 100_000), ""},
-	}
-	for _, tt := range tests {
-		got, ok := strictyaml.Nearest(tt.name, known)
-		assert.Equal(t, tt.want, got, tt.name)
-		assert.Equal(t, tt.want != "", ok, tt.name)
-	}
-	for _, order := range [][]string{{"bat", "cat", "car"}, {"car", "cat", "bat"}, {"cat", "bat", "car"}} {
-		got, _ := strictyaml.Nearest("aat", order)
-		assert.Equal(t, "bat", got, "the order of the known names does not matter")
-	}
-	_, ok := strictyaml.Nearest("x", nil)
-	assert.False(t, ok)
-}
-
 func FuzzUnmarshal(f *testing.F) {
 	for _, text := range []string{
 		"a: 1\n", "a: {b: [1, 2.5, null, yes, 2026-07-01]}\n", "- 'x'\n- \"\\u00e9\"\n- |\n  y\n", "a: &x 1\nb: *x\n",
