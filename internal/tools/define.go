@@ -9,6 +9,7 @@ import (
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 // nameForm is what protocols between models and tools have in common.
@@ -31,7 +32,11 @@ func check(def dispatch.Definition) (problems []DefinitionError) {
 	op, known := operations[def.Local]
 	switch {
 	case !known:
-		wrong("/local", "%q is no operation; there is %s", def.Local, list(operationNames(), itself))
+		advice := "there is " + list(operationNames(), itself)
+		if near, ok := nearest.Name(def.Local, operationNames()); ok {
+			advice = "did you mean " + near + "?"
+		}
+		wrong("/local", "%q is no operation; %s", def.Local, advice)
 	case op.targeted && def.Target == "":
 		wrong("/target", "the operation %s needs a target: point at the argument that names it", def.Local)
 	}
@@ -131,6 +136,9 @@ func pointsAtString(schema ijson.Raw, pointer string) string {
 		inner, required, known := property(schema, token)
 		switch {
 		case !known:
+			if near, ok := nearest.Name(token, properties(schema)); ok {
+				return fmt.Sprintf("the schema has no property %s; did you mean %s?", pointer, near)
+			}
 			return fmt.Sprintf("the schema has no property %s; it has %s", pointer, list(properties(schema), itself))
 		case !required:
 			return fmt.Sprintf("the schema does not require %s, so a call could come without it; name it in required", pointer)

@@ -47,7 +47,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		"a version with a space":      {func(d *dispatch.Definition) { d.Version = "v 1" }, "version: "},
 		"no description":              {func(d *dispatch.Definition) { d.Description = " \n" }, "description: a definition needs a description"},
 		"no operation":                {func(d *dispatch.Definition) { d.Local = "" }, `local: "" is no operation; there is arithmetic, document or record`},
-		"an unknown operation":        {func(d *dispatch.Definition) { d.Local = "Record" }, `local: "Record" is no operation`},
+		"an unknown operation":        {func(d *dispatch.Definition) { d.Local = "Record" }, `local: "Record" is no operation; did you mean record?`},
 		"another effect":              {func(d *dispatch.Definition) { d.Effect = dispatch.Read }, "effect: the operation record is a write, and the definition says read"},
 		"an unknown effect":           {func(d *dispatch.Definition) { d.Effect = "Write" }, `effect: "Write" is no effect`},
 		"an unknown approval":         {func(d *dispatch.Definition) { d.Approval = "never" }, `approval: "never" says not when a person is asked; there is always and by_rule`},
@@ -55,7 +55,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		"a target that is no pointer": {func(d *dispatch.Definition) { d.Target = "id" }, `target: "id" is no JSON Pointer to an argument`},
 		"a target with a bad escape":  {func(d *dispatch.Definition) { d.Target = "/i~2d" }, "is no JSON Pointer"},
 		"a target of everything":      {func(d *dispatch.Definition) { d.Target = "/" }, "is no JSON Pointer"},
-		"a misspelt target":           {func(d *dispatch.Definition) { d.Target = "/Id" }, "target: the schema has no property /Id; it has id, n or in"},
+		"a misspelt target":           {func(d *dispatch.Definition) { d.Target = "/Id" }, "target: the schema has no property /Id; did you mean id?"},
 		"a target that is a number":   {func(d *dispatch.Definition) { d.Target = "/n" }, "target: the schema must say that /n is of type string"},
 		"a target that may be missing": {func(d *dispatch.Definition) {
 			d.Schema = ijson.Raw(`{"type":"object","properties":{"id":{"type":"string"}}}`)
