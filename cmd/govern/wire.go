@@ -75,7 +75,7 @@ func assemble(ctx context.Context, c config.Config) (governed, error) {
 	if g.tools, err = labTools(); err != nil {
 		return g, err
 	}
-	if err = c.CheckNames(g.toolNames(), g.source.ReadableSets()); err != nil {
+	if err = c.CheckNames(g.toolNames(), g.source.ReadableSets(), g.source.WritableSets()); err != nil {
 		return g, err
 	}
 	g.policy, g.snapshot, err = newSnapshot(ctx, c, g.source, g.tools)
@@ -141,8 +141,9 @@ func newSnapshot(ctx context.Context, c config.Config, source opa.Source, regist
 	s := &dispatch.Snapshot{Profiles: map[string]dispatch.Profile{}, Tools: registered, Limits: ijson.DefaultLimits}
 	profiles := map[string]opa.Profile{}
 	for name, p := range c.Profiles {
-		profiles[name] = opa.Profile{Tools: p.Tools, Readable: p.Readable}
-		s.Profiles[name] = dispatch.Profile{Scopes: p.Scopes, MaxSteps: p.MaxSteps, MaxPending: p.Pending()}
+		budgets := dispatch.Budgets(p.Budgets)
+		profiles[name] = opa.Profile{Tools: p.Tools, Readable: p.Readable, Writable: p.Writable, Scopes: p.Scopes, Budgets: budgets}
+		s.Profiles[name] = dispatch.Profile{Scopes: p.Scopes, MaxSteps: p.MaxSteps, MaxPending: p.Pending(), Budgets: budgets}
 	}
 	policy, err := opa.New(ctx, opa.Options{Source: source, Profiles: profiles, Config: permissions})
 	if err != nil {

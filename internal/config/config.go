@@ -33,11 +33,20 @@ type Profile struct {
 	Tools []string `json:"tools"`
 	// Readable names sets of targets in the policy's data.
 	Readable []string `json:"readable"`
+	Writable []string `json:"writable"`
 	Scopes   []string `json:"scopes"`
 	// MaxSteps bounds the judged proposals of a task; it must be stated.
 	MaxSteps int `json:"max_steps"`
 	// MaxPending bounds the calls of a task that wait for a person at one time; absent means DefaultMaxPending.
-	MaxPending *int `json:"max_pending"`
+	MaxPending *int    `json:"max_pending"`
+	Budgets    Budgets `json:"budgets"`
+}
+
+// Budgets bound what the runs of a task may take in all; one that is absent bounds nothing.
+type Budgets struct {
+	Cost     *int64 `json:"cost"`
+	Attempts *int64 `json:"attempts"`
+	Output   *int64 `json:"output"`
 }
 
 // Task is a task that exists by configuration.
@@ -60,6 +69,7 @@ const DefaultMaxPending = 10
 const (
 	MostSteps   = 1_000_000
 	MostPending = 10_000
+	MostBudget  = 1_000_000_000_000_000 // well within what every JSON number holds exactly
 )
 
 // Read decodes a configuration file strictly and checks what it says by itself. Errors name the place.
@@ -100,7 +110,15 @@ func (c Config) check() error {
 		if n := p.MaxPending; n != nil && (*n < 1 || *n > MostPending) {
 			return fmt.Errorf("%s.max_pending is %d; give 1 to %d", at, *n, MostPending)
 		}
-		for list, names := range map[string][]string{"tools": p.Tools, "readable": p.Readable, "scopes": p.Scopes} {
+		for _, b := range []struct {
+			name  string
+			limit *int64
+		}{{"cost", p.Budgets.Cost}, {"attempts", p.Budgets.Attempts}, {"output", p.Budgets.Output}} {
+			if n := b.limit; n != nil && (*n < 0 || *n > MostBudget) {
+				return fmt.Errorf("%s.budgets.%s is %d; give 0 to %d, or leave it out for no limit", at, b.name, *n, MostBudget)
+			}
+		}
+		for list, names := range map[string][]string{"tools": p.Tools, "readable": p.Readable, "writable": p.Writable, "scopes": p.Scopes} {
 			if twice, ok := repeated(names); ok {
 				return fmt.Errorf("%s.%s names %q twice", at, list, twice)
 			}
@@ -123,13 +141,13 @@ func (c Config) check() error {
 
 // CheckNames refuses profiles that name tools or sets of targets which do not exist. Without any set the policy's
 // data is not what it should be, and that is the policy's error.
-func (c Config) CheckNames(tools, readable []string) error {
+func (c Config) CheckNames(tools, readable, writable []string) error {
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p := c.Profiles[name]
 		for _, list := range []struct {
 			key, what    string
 			names, known []string
-		}{{"tools", "tool", p.Tools, tools}, {"readable", "set of targets", p.Readable, readable}} {
+		}{{"tools", "tool", p.Tools, tools}, {"readable", "set of targets", p.Readable, readable}, {"writable", "set of targets", p.Writable, writable}} {
 			for _, n := range list.names {
 				if len(list.known) > 0 && !slices.Contains(list.known, n) {
 					return fmt.Errorf("%s: profiles.%s.%s: %s", c.file, name, list.key, unknown(list.what, n, list.known))
@@ -152,12 +170,13 @@ func (p Profile) Pending() int {
 // where things are kept or which tasks there are.
 func (c Config) Canonical() (ijson.Raw, error) {
 	type profile struct {
-		Tools, Readable, Scopes []string
-		MaxSteps, MaxPending    int
+		Tools, Readable, Writable, Scopes []string
+		MaxSteps, MaxPending              int
+		Budgets                           Budgets
 	}
 	profiles := map[string]profile{}
 	for name, p := range c.Profiles {
-		profiles[name] = profile{sorted(p.Tools), sorted(p.Readable), sorted(p.Scopes), p.MaxSteps, p.Pending()}
+		profiles[name] = profile{sorted(p.Tools), sorted(p.Readable), sorted(p.Writable), sorted(p.Scopes), p.MaxSteps, p.Pending(), p.Budgets}
 	}
 	return ijson.Marshal(map[string]any{"profiles": profiles})
 }
