@@ -91,7 +91,7 @@ func (c *Commit) ask(f Facts, d Decision) error {
 	a := f.approval()
 	if a.Open() {
 		// Votes stay: they were given for exactly this call. Whether they suffice is the present policy's word.
-		if a.State != Pending || a.Terms != *d.Approval {
+		if a.State != Pending || !a.Terms.equal(*d.Approval) {
 			c.change(a, func(a *Approval) {
 				a.State, a.ExpiresAtStep = Pending, 0
 				a.Terms, a.PolicyVersion = *d.Approval, d.PolicyVersion
