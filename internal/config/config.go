@@ -24,6 +24,8 @@ type Config struct {
 	Profiles map[string]Profile `json:"profiles"`
 	// Tasks are made at their first use.
 	Tasks map[string]Task `json:"tasks"`
+	// Reviewers are people by the name that their votes record: on the command line that of the operating system's user.
+	Reviewers map[string]Reviewer `json:"reviewers"`
 
 	file string // for errors
 }
@@ -46,6 +48,12 @@ type Task struct {
 	Actor   string `json:"actor"`
 	// Mode is "enforce" or "dry_run"; absent means enforce.
 	Mode string `json:"mode"`
+}
+
+// Reviewer is somebody who may vote.
+type Reviewer struct {
+	// Roles that an approval may ask for.
+	Roles []string `json:"roles"`
 }
 
 // DefaultState is where the state is kept if the file does not say.
@@ -116,6 +124,22 @@ func (c Config) check() error {
 		}
 		if t.Mode != "" && !slices.Contains(modes, t.Mode) {
 			return fmt.Errorf("tasks.%s.mode: %s", name, unknown("mode", t.Mode, modes))
+		}
+	}
+	return c.checkReviewers()
+}
+
+func (c Config) checkReviewers() error {
+	for _, name := range slices.Sorted(maps.Keys(c.Reviewers)) {
+		roles := c.Reviewers[name].Roles
+		if name == "" {
+			return errors.New("reviewers has an empty name; give the name that the reviewer's votes record")
+		}
+		if slices.Contains(roles, "") {
+			return fmt.Errorf("reviewers.%s.roles names an empty role; give its name, or leave it out", name)
+		}
+		if twice, ok := repeated(roles); ok {
+			return fmt.Errorf("reviewers.%s.roles names %q twice", name, twice)
 		}
 	}
 	return nil

@@ -122,6 +122,18 @@ func (a *Approval) Progress() Progress {
 	return out
 }
 
+// Counted names the people whose approvals count, and who therefore cannot approve again.
+func (a *Approval) Counted() []string {
+	n := a.Terms.tally(a.Votes, a.Actor)
+	var out []string
+	for i, v := range a.Votes {
+		if n.counts[i] {
+			out = append(out, v.Reviewer)
+		}
+	}
+	return out
+}
+
 // roleError says that a reviewer holds none of the roles of a list.
 func roleError(wanted []string, stage string) error {
 	where := "this approval"
