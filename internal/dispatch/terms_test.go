@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"pgregory.net/rapid"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
@@ -131,6 +132,39 @@ func TestProgress(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, row.want, a.Progress(), row.name)
 	}
+}
+
+// However many people there are, and whatever the terms: so many votes as are needed are enough, and no fewer.
+func TestNeededVotesAreEnough(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		terms := Terms{Approvers: rapid.IntRange(0, 4).Draw(t, "approvers"), Roles: rapid.SampledFrom([][]string{nil, {"lead"}}).Draw(t, "roles")}
+		for _, name := range []string{"a", "b", "c"}[:rapid.IntRange(0, 3).Draw(t, "stages")] {
+			terms.Stages = append(terms.Stages, Stage{Name: name, Approvers: rapid.IntRange(0, 3).Draw(t, "of stage"), Roles: []string{name}})
+		}
+		a := waiting(terms)
+		for i := 1; a.State == Pending; i++ {
+			require.LessOrEqual(t, i, terms.needed())
+			c, err := nextReview(Task{}, a, yes(string(rune('p'+i)), "a", "b", "c", "lead"), a.ExpiresAt)
+			require.NoError(t, err)
+			a = c.Approvals[0].Approval
+			require.Equal(t, i == terms.needed(), a.State == Approved)
+		}
+	})
+}
+
+// A rule of the site may deny with the status of an expiry. That passes, and nobody has to reopen anything.
+func TestOnlyWhatLapsedIsClosed(t *testing.T) {
+	expired := Decision{Effect: Deny, Status: StatusApprovalExpired}
+	f := writeFacts()
+	f.Asked = ijson.Raw(`{}`)
+	c, _, err := Next(f, expired, Outcome{})
+	require.NoError(t, err)
+	assert.Empty(t, c.Approvals)
+	f.State.Approval.ExpiresAtStep = f.Step - 1
+	c, _, err = Next(f, expired, Outcome{})
+	require.NoError(t, err)
+	require.Len(t, c.Approvals, 1)
+	assert.Equal(t, Expired, c.Approvals[0].State)
 }
 
 // A call that waits is put under terms that differ in a role or a stage, and left alone under equal ones.

@@ -2,6 +2,7 @@ package opa
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"regexp"
 	"testing"
@@ -132,6 +133,25 @@ func TestVotesCountAlikeInGo(t *testing.T) {
 		seen[inRego.Status]++
 	})
 	assert.Len(t, seen, 2, "some are given and some are not: %v", seen)
+}
+
+// The largest terms that there can be are judged well within the time that a decision has.
+func TestManyStagesInTime(t *testing.T) {
+	var stages, votes []any
+	for s := range 10 {
+		name := string(rune('a' + s))
+		stages = append(stages, map[string]any{"name": name, "approvers": 10, "roles": []any{"lead"}})
+		for v := range 10 {
+			votes = append(votes, map[string]any{"reviewer": fmt.Sprint(name, v), "decision": "approved", "lifetime": 3, "time": "", "stage": name, "roles": []any{"lead"}})
+		}
+	}
+	p := layered(t, site("require_approval", map[string]any{"code": "all", "message": "everybody", "approval": map[string]any{"stages": stages}}))
+	var draft map[string]any
+	require.NoError(t, ijson.Unmarshal(sample(t, "allow_draft"), &draft))
+	draft["state"].(map[string]any)["approval"].(map[string]any)["votes"] = votes
+	input, err := ijson.Marshal(draft)
+	require.NoError(t, err)
+	assert.Equal(t, dispatch.StatusOK, judged(t, p, input).Status)
 }
 
 // rarely is true in one of so many cases.
