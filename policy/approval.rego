@@ -1,13 +1,17 @@
 # Row 14: does a person have to agree, and has one?
 package policy
 
-# What an approval must meet. This is the rule to edit; the members are
+# What every approval must meet. This is the rule to edit; the members are
 #
 #   approvers            how many distinct people must approve, 1 to 10
 #   lifetime             the most steps that a vote may grant, 1 to 10: a vote that granted more does not count
 #   ttl                  how long the approval may wait and be used, such as "24h", at most 720h
 #   distinct_from_actor  true: a vote of the actor on whose behalf the call is proposed does not count
 #   reason_required      true: a vote without a reason does not count
+#   roles                a vote counts only if its reviewer held one of them, such as ["lead"]
+#   stages               [{name, approvers, roles}]: each has enough people, with one of its roles, before the next begins
+#
+# The organisation and the site can only ask for more. What they and this rule ask for is merged in terms.rego.
 _terms := {
 	"approvers": 1,
 	"lifetime": 10,
@@ -17,14 +21,32 @@ _terms := {
 # METADATA
 # title: A person must approve
 # description: |
-#   The tool asks for a person, and none has approved this exact call yet: it was not asked for before, it waits, or
-#   its votes do not meet the terms that hold now. The votes that it has are kept.
+#   The tool, or a layer's require_approval, asks for a person, and none has approved this exact call yet: it was not
+#   asked for before, it waits, or its votes do not meet the terms that hold now. The votes that it has are kept. There is
+#   a reason for whoever asks: the tool, and each member of require_approval.
 # custom:
 #   code: approval_required
 #   effect: require_approval
 #   message: a person must approve this call
 #   remedy: Review the call, and approve or reject it.
-approval_required := object.union(_answer(rego.metadata.rule()), {"approval": _terms})
+approval_required := object.union(_answer(meta), {"approval": _demanded, "reasons": reasons}) if {
+	meta := rego.metadata.rule()
+	of_tool := [{"code": meta.custom.code, "message": meta.custom.message} | input.tool.approval != "by_rule"]
+	reasons := array.concat(of_tool, _reasons_of(_asking))
+}
+
+# METADATA
+# title: Nobody could approve
+# description: |
+#   The roles that the core and the layers ask for have none in common, for the approval or for one of its stages. It is
+#   no use to ask anybody.
+# custom:
+#   code: approval_impossible
+#   status: invalid_state
+#   effect: deny
+#   message: this call needs an approval that nobody could give
+#   remedy: The rules ask for a reviewer with roles that exclude one another. Let them have a role in common, or name stages.
+approval_impossible := object.union(_answer(meta), {"status": meta.custom.status}) if meta := rego.metadata.rule()
 
 # METADATA
 # title: A person rejected the call
@@ -68,9 +90,12 @@ pending_limit := _answer(rego.metadata.rule())
 #   remedy: The state is damaged or was changed by hand. Check the record before anything else is run.
 invalid_state := _answer(rego.metadata.rule())
 
-# Where the call stands with the people who review. A tool goes without them only if it says exactly "by_rule".
-# An approval in a state that is not among these leaves this undefined, and gives nothing.
-_approval := "not_demanded" if input.tool.approval == "by_rule"
+# Where the call stands with the people who review. A tool goes without them only if it says exactly "by_rule", and
+# then only if no layer asks for them. An approval in a state that is not among these leaves this undefined, and gives
+# nothing.
+_approval := "not_demanded" if _nobody_demanded
+
+else := "impossible" if _out_of_reach
 
 else := "rejected" if input.state.approval.state == "rejected"
 
@@ -93,13 +118,19 @@ else := "unasked" if {
 else := "over_limit" if _approval_unasked
 
 # The opposite of row 14.
-_approved if input.tool.approval == "by_rule"
+_approved if _nobody_demanded
 
 _approved if _approval_given
+
+_nobody_demanded if {
+	input.tool.approval == "by_rule"
+	_unasked
+}
 
 _approval_awaited if {
 	_permitted
 	is_null(input.state.operation)
+	_undenied
 	_affordable
 	_approval in {"pending", "unasked"}
 }
@@ -122,8 +153,8 @@ _approval_given if {
 	input.state.step <= input.state.approval.expires_at_step
 	input.now.epoch <= input.state.approval.expires_at.epoch
 	every vote in input.state.approval.votes { vote.decision == "approved" }
-	reviewers := {vote.reviewer | some vote in input.state.approval.votes; _counts(vote)}
-	count(reviewers) >= max({1, object.get(_terms, "approvers", 1)})
+	count(_approving) >= max({1, object.get(_demanded, "approvers", 1)})
+	_stages_complete
 }
 
 _approval_unasked if is_null(input.state.approval)
@@ -135,21 +166,7 @@ _approval_unasked if {
 	input.call.keyed == false
 }
 
-_counts(vote) if {
-	_independent(vote)
-	_reasoned(vote)
-	object.get(vote, "lifetime", 0) <= object.get(_terms, "lifetime", 10)
-}
-
-_independent(vote) if vote.reviewer != input.task.actor
-
-_independent(_) if object.get(_terms, "distinct_from_actor", false) == false
-
-_reasoned(vote) if vote.reason != ""
-
-_reasoned(_) if object.get(_terms, "reason_required", false) == false
-
 # What an allowed call carries of its approval: the terms, where one was demanded.
-_approval_terms := {} if input.tool.approval == "by_rule"
+_approval_terms := {} if _nobody_demanded
 
-else := {"approval": _terms}
+else := {"approval": _demanded}

@@ -27,6 +27,8 @@
 #                     operation (null, or state, same_signature, has_result),
 #                     pending {count, limit}, target_exists
 #
+#   The organisation and the site add rules of their own, which can only narrow: layers.rego says how.
+#
 #   Data that must be loaded:
 #
 #     data.profiles   {profile: {tools: {name: true}, readable: {set: true}, writable: {set: true},
@@ -41,14 +43,14 @@ package policy
 # description: |
 #   The first line whose condition holds. When an outcome holds stands here; what it says stands in its METADATA.
 #
-#   The numbers are those of docs/policy.md; 9 and 12 are kept for what has yet to come. `ok`, which is 17, comes
-#   first because most calls are allowed and finding out is then cheap. It demands the opposite of every line under
-#   it, so its place changes no answer.
+#   The numbers are those of docs/policy.md. `ok`, which is 17, comes first because most calls are allowed and finding
+#   out is then cheap. It demands the opposite of every line under it, so its place changes no answer.
 # entrypoint: true
 decision := ok if {
 	_permitted
 	_effects_wanted
 	is_null(input.state.operation)
+	_undenied
 	_affordable
 	_approved
 	_room_for_target
@@ -70,6 +72,10 @@ else := scope_denied if not _scopes_granted # 7
 
 else := resource_denied if not _target_granted # 8
 
+else := policy_malformed if not _layers_sound
+
+else := forbidden if not _unforbidden # 9
+
 else := idempotency_conflict if input.state.operation.same_signature == false # 10 and 11
 
 else := replayed if _replayable # 10
@@ -78,7 +84,11 @@ else := in_progress if input.state.operation.state == "started" # 11
 
 else := outcome_unknown if input.state.operation != null # 11
 
+else := denied if not _undenied # 12
+
 else := budget_spent if count(_overspent) > 0 # 13
+
+else := approval_impossible if _approval == "impossible" # 14
 
 else := approval_required if _approval_awaited # 14
 
@@ -117,8 +127,8 @@ ok := object.union(_answer(rego.metadata.rule()), _approval_terms)
 #   remedy: Compare the recorded input with what the head of decision.rego describes. The policy and this version of govern may not fit together.
 no_rule_matched := object.union(_answer(meta), {"status": meta.custom.status}) if meta := rego.metadata.rule()
 
-# The opposite of rows 1 to 8: the task may go on, the call is well formed, and it asks for nothing that the task may
-# not do. Whatever gives something (an effect, a saved result, a place in the queue of a person) demands it.
+# The opposite of rows 1 to 9: the task may go on, the call is well formed, it asks for nothing that the task may not
+# do, and no layer forbids it or is broken. Whatever gives something (an effect, a saved result, a place in the queue of a person) demands it.
 _permitted if {
 	input.state.cancelled == false
 	input.state.step <= input.state.max_steps
@@ -128,6 +138,8 @@ _permitted if {
 	input.call.violations == []
 	_scopes_granted
 	_target_granted
+	_layers_sound
+	_unforbidden
 }
 
 # Everything but the mode says that the call may run.
@@ -136,6 +148,7 @@ _would_run if {
 	input.mode == "dry_run"
 	not _effects_wanted
 	is_null(input.state.operation)
+	_undenied
 	_affordable
 	_approved
 	_room_for_target

@@ -693,6 +693,13 @@ func TestB061ManyKeysFromTwoProcesses(t *testing.T) {
 // hasteTerms let a call whose draft is late-… expire at once, so that there is something to sweep.
 func (h home) hasteTerms() {
 	h.t.Helper()
+	h.terms(`"ttl": _ttl`, "\ndefault _ttl := \"24h\"\n\n_ttl := \"1ms\" if startswith(input.call.target, \"late-\")\n")
+	h.write("config.yaml", roomy+"policy: [policy]\n")
+}
+
+// terms writes a copy of the built-in policy whose core asks for something else of an approval than a day's time.
+func (h home) terms(instead, more string) {
+	h.t.Helper()
 	files, err := govern.Files.ReadDir("policy")
 	require.NoError(h.t, err)
 	require.NoError(h.t, os.Mkdir(filepath.Join(h.dir, "policy"), 0o700))
@@ -702,12 +709,10 @@ func (h home) hasteTerms() {
 		text := string(b)
 		if f.Name() == "approval.rego" {
 			require.Contains(h.t, text, `"ttl": "24h"`)
-			text = strings.Replace(text, `"ttl": "24h"`, `"ttl": _ttl`, 1) +
-				"\ndefault _ttl := \"24h\"\n\n_ttl := \"1ms\" if startswith(input.call.target, \"late-\")\n"
+			text = strings.Replace(text, `"ttl": "24h"`, instead, 1) + more
 		}
 		h.write("policy/"+f.Name(), text)
 	}
-	h.write("config.yaml", roomy+"policy: [policy]\n")
 }
 
 // noLock says that no caller was told of a lock or of anything broken.

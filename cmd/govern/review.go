@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -39,11 +40,18 @@ type approvalView struct {
 	ExpiresAtStep int                    `json:"expires_at_step,omitzero"`
 	ExpiresAt     string                 `json:"expires_at"`
 	PolicyVersion string                 `json:"policy_version"`
+	// Progress says what a call that waits still needs.
+	Progress *dispatch.Progress `json:"progress,omitzero"`
 }
 
 func viewOf(a dispatch.Approval) approvalView {
-	return approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Mode: a.Mode, Step: a.Step, Proposal: a.Proposal,
+	v := approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Mode: a.Mode, Step: a.Step, Proposal: a.Proposal,
 		Terms: a.Terms, Votes: append([]dispatch.Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep, ExpiresAt: dispatch.FormatTime(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
+	if a.State == dispatch.Pending {
+		p := a.Progress()
+		v.Progress = &p
+	}
+	return v
 }
 
 func (a *app) reviewList() *cobra.Command {
@@ -73,10 +81,10 @@ func (a *app) reviewList() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		l := a.list(f, "ID", "STATE", "TASK", "ACTOR", "STEP", "TOOL", "ARGUMENTS", "UNTIL")
+		l := a.list(f, "ID", "STATE", "TASK", "ACTOR", "STEP", "TOOL", "ARGUMENTS", "VOTES", "UNTIL")
 		for _, ap := range list {
 			arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
-			err := l.add(viewOf(ap), ap.ID, string(ap.State), ap.Task.ID, ap.Actor, fmt.Sprint(ap.Step), ap.Tool(), shorten(string(arguments), 60), until(ap))
+			err := l.add(viewOf(ap), ap.ID, string(ap.State), ap.Task.ID, ap.Actor, fmt.Sprint(ap.Step), ap.Tool(), shorten(string(arguments), 60), votes(ap), until(ap))
 			if err != nil {
 				return err
 			}
@@ -84,6 +92,17 @@ func (a *app) reviewList() *cobra.Command {
 		return l.end("nothing waits for a person")
 	})
 	return cmd
+}
+
+// votes says how far an approval has come: of the stage that waits, if it has stages.
+func votes(a dispatch.Approval) string {
+	p := a.Progress()
+	for _, s := range p.Stages {
+		if s.Name == p.Stage {
+			return fmt.Sprintf("%s %d of %d", s.Name, s.Votes, s.Needed)
+		}
+	}
+	return fmt.Sprintf("%d of %d", p.Votes, p.Needed)
 }
 
 func until(a dispatch.Approval) string {
@@ -133,16 +152,18 @@ func (a *app) showApproval(s *system, ap dispatch.Approval) error {
 		row("warning", "the call has characters that would not show as themselves; they stand above as \\u escapes")
 	}
 	for _, v := range ap.Votes {
-		said := fmt.Sprintf("%s by %s at %s", v.Decision, v.Reviewer, v.Time)
+		said := fmt.Sprintf("%s by %s at %s", v.Decision, asWho(v), v.Time)
 		if v.Reason != "" {
 			said += ": " + v.Reason
 		}
 		row("vote", said)
 	}
-	row("needs", needs(ap.Terms))
+	row("needs", needs(ap))
+	showStages(row, ap)
 	row("until", until(ap))
 	row("signature", ap.Signature)
 	if ap.State == dispatch.Pending {
+		row("may vote", mayVote(ap))
 		fmt.Fprintf(w, "\nto approve exactly this:\n  %s\n", s.command("review", "approve", ap.ID, "--signature", ap.Signature))
 	}
 	return nil
@@ -169,13 +190,72 @@ func (a *app) showArguments(ap dispatch.Approval) (escaped bool) {
 	return escaped
 }
 
-func needs(t dispatch.Terms) string {
-	said := plural(max(t.Approvers, 1), "approver")
-	if t.DistinctFromActor {
+func needs(a dispatch.Approval) string {
+	said := plural(a.Progress().Needed, "approver")
+	if len(a.Terms.Roles) > 0 {
+		said += ", each with the role " + strings.Join(a.Terms.Roles, " or ")
+	}
+	if a.Terms.DistinctFromActor {
 		said += ", not the actor"
 	}
-	if t.ReasonRequired {
+	if a.Terms.ReasonRequired {
 		said += ", each with a reason"
+	}
+	return said
+}
+
+func showStages(row func(name, value string), ap dispatch.Approval) {
+	p := ap.Progress()
+	for _, s := range p.Stages {
+		said := fmt.Sprintf("%s: %d of %d", s.Name, s.Votes, s.Needed)
+		if len(s.Roles) > 0 {
+			said += ", with the role " + strings.Join(s.Roles, " or ")
+		}
+		if s.Name == p.Stage {
+			said += " (waits now)"
+		}
+		row("stage", said)
+	}
+}
+
+// asWho is a reviewer with what the vote was given as.
+func asWho(v dispatch.Vote) string {
+	who := v.Reviewer
+	if len(v.Roles) > 0 {
+		who += " (" + strings.Join(v.Roles, ", ") + ")"
+	}
+	if v.Stage != "" {
+		who += ", stage " + v.Stage + ","
+	}
+	return who
+}
+
+// mayVote says whose approval would count now. Rejecting takes no role.
+func mayVote(a dispatch.Approval) string {
+	p := a.Progress()
+	var roles []string
+	if len(p.Roles) > 0 {
+		roles = append(roles, strings.Join(p.Roles, " or "))
+	}
+	for _, s := range p.Stages {
+		if s.Name == p.Stage && len(s.Roles) > 0 {
+			roles = append(roles, strings.Join(s.Roles, " or "))
+		}
+	}
+	said := "any reviewer"
+	if len(roles) > 0 {
+		said = "who has the role " + strings.Join(roles, ", and also ")
+	}
+	var except []string
+	if a.Terms.DistinctFromActor {
+		except = append(except, a.Actor)
+	}
+	except = append(except, a.Counted()...)
+	if len(except) > 0 {
+		said += "; not " + strings.Join(except, ", ")
+	}
+	if len(except)+len(roles) > 0 {
+		said += "; any reviewer may reject"
 	}
 	return said
 }
@@ -188,7 +268,8 @@ func (a *app) reviewVote(verb string, decision dispatch.ApprovalState) *cobra.Co
 		Use:   verb + " [ID --signature SIGNATURE | --proposal FILE]",
 		Short: map[string]string{"approve": "Approve exactly one pending call", "reject": "Reject exactly one pending call"}[verb],
 		Long: `Name the call by the ID of its approval together with the signature that govern review show printed, or by
-the exact proposal in a file. The reviewer is the operating system's user.`,
+the exact proposal in a file. The reviewer is the operating system's user, with the roles that the configuration's
+reviewers give that name.`,
 		Example: fmt.Sprintf("  govern review %s ap-0123456789abcdef --signature 9c41…\n  govern review %s --proposal call.json", verb, verb),
 		Args:    atMostOne,
 	}
@@ -202,7 +283,8 @@ the exact proposal in a file. The reviewer is the operating system's user.`,
 	}
 	taskFlags(cmd)
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
-		r := dispatch.Review{Reviewer: operator(), Decision: string(decision), Reason: reason}
+		who := operator()
+		r := dispatch.Review{Reviewer: who, Roles: s.config.Reviewers[who].Roles, Decision: string(decision), Reason: reason}
 		if cmd.Flags().Changed("lifetime") {
 			r.Lifetime = &lifetime
 		}

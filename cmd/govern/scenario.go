@@ -124,6 +124,8 @@ func (w world) Task(id string) (scenario.TaskSpec, bool) {
 	return scenario.TaskSpec{ID: id, Actor: w.config.Actor}, false
 }
 
+func (w world) Roles(reviewer string) []string { return w.config.Reviewers[reviewer].Roles }
+
 func (w world) Faults(f scenario.Faults) (func(map[string]dispatch.Tool) map[string]dispatch.Tool, error) {
 	faults := &tools.Faults{ReadFailures: f.ReadFailures, LoseDraftReply: f.LoseDraftReply}
 	for _, t := range f.Tools {

@@ -31,13 +31,17 @@ Every dispatch answers with one status. The message is for the agent, the remedy
 
 ## Given by the policy
 
-In the order of the rules' files. The order in which they are asked stands in [policy.md](policy.md).
+In the order of the rules' files. The order in which they are asked stands in [policy.md](policy.md). What the organisation
+or the site forbids or denies has the status, the code and the message of their rule.
 
 | status | effect | retryable | exit code | message | remedy |
 |---|---|---|---|---|---|
 `)
 	for _, o := range l.policy.Outcomes() {
 		name := "`" + string(o.Status) + "`"
+		if o.Code == "forbidden" || o.Code == "denied" {
+			name = "the rule's own (`" + o.Code + "`)"
+		}
 		if string(o.Status) != o.Code {
 			name += " (reason `" + o.Code + "`)"
 		}
@@ -47,7 +51,7 @@ In the order of the rules' files. The order in which they are asked stands in [p
 ## Given by execution
 
 What only running the call can know, or failing to decide. No policy may answer with one of these, but for
-` + "`outcome_unknown`" + `, which is also a rule above.
+` + "`outcome_unknown` and `policy_error`" + `, which are also rules above.
 
 | status | retryable | exit code | remedy |
 |---|---|---|---|

@@ -102,6 +102,9 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"limits: {decision_time: \"5\"}\n":                                                   `limits.decision_time: it is "5"; give a duration with its unit`,
 		"limits: {decision_time: 2h}\n":                                                      `10ms to 1m0s`,
 		"reviewers: {maya: {roles: [x, x]}}\n":                                               `reviewers.maya.roles[1]: "x" is named twice`,
+		"reviewers: {\"\": {roles: [x]}}\n":                                                  `reviewers."": a reviewer without a name`,
+		"reviewers: {maya: {roles: [\"\"]}}\n":                                               `reviewers.maya.roles[0]: an empty name`,
+		"reviewers: {maya: [lead]}\n":                                                        `reviewers.maya: wants an object`,
 		"policy: [\"\"]\n":                                                                   `policy[0]: an empty path`,
 		"site: [a, \"\"]\n":                                                                  `site[1]: an empty path`,
 	} {

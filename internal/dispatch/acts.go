@@ -18,6 +18,7 @@ var (
 	ErrSignatureDiffers = &Error{Refused, "signature_differs", "the signature is not that of this approval; show it again and review what is shown"}
 	ErrProposalDiffers  = &Error{Broken, "proposal_differs", "the stored call is not the one that was signed: the state was changed by hand or is damaged; restore it from a backup"}
 	ErrSelfReview       = &Error{Refused, "self_review", "this approval needs somebody other than the actor who proposed the call"}
+	ErrReviewRole       = &Error{Refused, "review_role", "the reviewer holds none of the roles that this approval needs now"}
 	ErrAlreadyVoted     = &Error{Refused, "already_voted", "this reviewer has voted on the approval already; it needs distinct people"}
 	ErrReplaced         = &Error{Refused, "replaced", "the call was asked for again since, under another approval; list what waits with govern review list"}
 	ErrNotReopenable    = &Error{Refused, "not_reopenable", "only a rejected or expired approval can be reopened"}
@@ -26,6 +27,8 @@ var (
 // Review is one person's word on one approval.
 type Review struct {
 	Reviewer string
+	// Roles that the reviewer holds, as the door knows them; never what the agent says.
+	Roles []string
 	// Decision is "approved" or "rejected".
 	Decision string
 	// Lifetime in steps, 1 to MaxLifetime, counted from the vote that completes the approval; nil means
@@ -51,21 +54,17 @@ func nextReview(t Task, a Approval, r Review, now time.Time) (Commit, error) {
 		return Commit{}, &Error{Refused, ErrAlreadyReviewed.Code, fmt.Sprintf("the approval is %s, and does not wait for a vote any more", a.State)}
 	case a.lapsed(t.Steps+1, now):
 		return Commit{}, ErrApprovalExpired
-	case a.Terms.DistinctFromActor && r.Reviewer == a.Actor && r.Decision == string(Approved):
-		return Commit{}, ErrSelfReview
-	case r.Decision == string(Approved) && !a.Terms.met(a.Votes, a.Actor) &&
-		slices.ContainsFunc(a.Votes, func(v Vote) bool { return v.Reviewer == r.Reviewer && a.Terms.counts(v, a.Actor) }):
-		return Commit{}, ErrAlreadyVoted // unless the votes that were kept meet terms that were eased since
+	}
+	vote := Vote{Reviewer: r.Reviewer, Roles: r.roles(), Decision: r.Decision, Reason: r.Reason, Time: FormatTime(now)}
+	if r.Decision == string(Approved) {
+		if err := vote.enter(a, r); err != nil {
+			return Commit{}, err
+		}
 	}
 	c := begin(t, now)
-	vote := Vote{Reviewer: r.Reviewer, Decision: r.Decision, Reason: r.Reason, Time: FormatTime(now)}
-	if r.Decision == string(Approved) {
-		vote.Lifetime = r.lifetime(a.Terms)
-	}
 	c.change(&a, func(a *Approval) {
 		// A vote that does not count under the present terms gives way to its reviewer's next word.
-		a.Votes = slices.DeleteFunc(a.Votes, func(v Vote) bool { return v.Reviewer == r.Reviewer })
-		a.Votes = append(a.Votes, vote)
+		a.Votes = append(without(a.Votes, r.Reviewer), vote)
 		switch {
 		case r.Decision == string(Rejected):
 			a.State = Rejected
@@ -75,6 +74,41 @@ func nextReview(t Task, a Approval, r Review, now time.Time) (Commit, error) {
 		}
 	})
 	return c, c.recordReview(KindReview, r, now)
+}
+
+// enter makes an approving vote one that counts: in the stage that waits, and from somebody whose word is taken there.
+// A rejection needs none of that, since it only narrows.
+func (v *Vote) enter(a Approval, r Review) error {
+	terms := a.Terms
+	if terms.DistinctFromActor && r.Reviewer == a.Actor {
+		return ErrSelfReview
+	}
+	n := terms.tally(a.Votes, a.Actor)
+	for i, old := range a.Votes {
+		if old.Reviewer == r.Reviewer && n.counts[i] && !terms.met(a.Votes, a.Actor) {
+			return ErrAlreadyVoted // unless the votes that were kept meet terms that were eased since
+		}
+	}
+	n = terms.tally(without(a.Votes, r.Reviewer), a.Actor)
+	stage, _ := terms.stage(n)
+	switch {
+	case !holds(v.Roles, terms.Roles):
+		return roleError(terms.Roles, "")
+	case !holds(v.Roles, stage.Roles):
+		return roleError(stage.Roles, stage.Name)
+	}
+	v.Stage, v.Lifetime = stage.Name, r.lifetime(terms)
+	return nil
+}
+
+// without gives the votes of everybody else.
+func without(votes []Vote, reviewer string) []Vote {
+	return slices.DeleteFunc(slices.Clone(votes), func(v Vote) bool { return v.Reviewer == reviewer })
+}
+
+// roles are the reviewer's as a vote records them: a set in order, nil if there are none.
+func (r Review) roles() []string {
+	return slices.Compact(slices.Sorted(slices.Values(r.Roles)))
 }
 
 // shortest is the least lifetime that any vote granted.

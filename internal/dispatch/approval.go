@@ -65,9 +65,13 @@ func (a *Approval) Tool() string { return stringAt(a.Proposal, "/tool") }
 // Vote is one person's word on one approval.
 type Vote struct {
 	Reviewer string `json:"reviewer"`
-	Decision string `json:"decision"`
-	Lifetime int    `json:"lifetime,omitzero"`
-	Reason   string `json:"reason,omitzero"`
+	// Roles are those that the reviewer held at the time.
+	Roles    []string `json:"roles,omitzero"`
+	Decision string   `json:"decision"`
+	Lifetime int      `json:"lifetime,omitzero"`
+	Reason   string   `json:"reason,omitzero"`
+	// Stage of the approval that the vote was given for.
+	Stage string `json:"stage,omitzero"`
 	// Time is RFC 3339 in UTC, like every time in an entry.
 	Time string `json:"time"`
 }

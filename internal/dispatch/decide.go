@@ -34,5 +34,5 @@ func ask(ctx context.Context, decider Decider, version string, input ijson.Raw) 
 	if err != nil {
 		return Decision{}, err
 	}
-	return d, d.check(in, version)
+	return d.explained(), d.check(in, version)
 }

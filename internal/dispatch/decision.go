@@ -7,6 +7,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strings"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
@@ -75,11 +76,12 @@ var effectOf = map[Status]Effect{
 	StatusToolDenied: Deny, StatusInvalidArguments: Deny, StatusScopeDenied: Deny, StatusResourceDenied: Deny,
 	StatusIdempotencyConflict: Deny, StatusInProgress: Deny, StatusOutcomeUnknown: Deny, StatusApprovalRejected: Deny,
 	StatusApprovalExpired: Deny, StatusPendingLimit: Deny, StatusInvalidState: Deny, StatusTargetExists: Deny,
+	StatusPolicyError: Deny,
 }
 
-// executionOnly are statuses that a policy may not give: only running a tool, or failing to decide, makes them.
+// executionOnly are statuses that a policy may not give: only running a tool makes them.
 var executionOnly = map[Status]bool{
-	StatusPolicyError: true, StatusNotFound: true, StatusTimeout: true, StatusUnavailable: true,
+	StatusNotFound: true, StatusTimeout: true, StatusUnavailable: true,
 	StatusInvalidResult: true, StatusInternalError: true, StatusRetryExhausted: true,
 }
 
@@ -98,7 +100,7 @@ type Decision struct {
 	Retryable     bool     `json:"retryable,omitzero"`
 	// Approval holds the terms wherever an approval was demanded, also when it was found.
 	Approval *Terms `json:"approval,omitzero"`
-	// Detail explains to people a denial that stands for a policy's failure. No policy can give it.
+	// Detail explains to people a denial that stands for a policy's failure. No policy can give it as such.
 	Detail string `json:"-"`
 }
 
@@ -127,6 +129,18 @@ func deny(err error, version string) Decision {
 		Reasons: []Reason{{Code: code, Message: "the policy gave no usable decision"}}}
 }
 
+// explained gives a policy's own word that it is broken the form of any other policy error.
+func (d Decision) explained() Decision {
+	if d.Status == StatusPolicyError {
+		var said []string
+		for _, r := range d.Reasons {
+			said = append(said, r.Code+": "+r.Message)
+		}
+		d.Detail = strings.Join(said, "; ")
+	}
+	return d
+}
+
 var statusForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
 // parseDecision reads a policy's answer: exactly the documented members, nothing read kindly.
@@ -153,7 +167,12 @@ func parseDecision(raw ijson.Raw) (Decision, error) {
 			return Decision{}, malformed("a reason has no code or no message")
 		}
 	}
-	return d, zeroTerms(present["approval"])
+	if d.Approval == nil {
+		return d, nil
+	}
+	terms := d.Approval.inOrder()
+	d.Approval = &terms
+	return d, zeroTerms(present["approval"], len(terms.Stages))
 }
 
 func hasNull(raw ijson.Raw) bool {
@@ -180,14 +199,16 @@ func containsNil(v any) bool {
 }
 
 // zeroTerms refuses terms that are stated as what only leaving them out may mean.
-func zeroTerms(raw ijson.Raw) error {
-	if raw == nil {
-		return nil
-	}
+func zeroTerms(raw ijson.Raw, stages int) error {
 	members, _ := ijson.Members(raw)
 	for _, m := range members {
 		if v := string(m.Value); v == "0" || v == `""` {
 			return malformed("approval.%s is %s; leave it out for its default", m.Name, v)
+		}
+	}
+	for i := range stages {
+		if v, _ := ijson.Lookup(raw, fmt.Sprintf("/stages/%d/approvers", i)); string(v) == "0" {
+			return malformed("approval.stages[%d].approvers is 0; leave it out for its default", i)
 		}
 	}
 	return nil

@@ -89,7 +89,22 @@ func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
 		"a reason that is text":        change(`[]`, `["why"]`),
 		"a reason with a member more":  change(`[]`, `[{"code":"a","message":"b","remedy":"c"}]`),
 		"null approval":                change(`{"approvers":1}`, `null`),
-		"terms of a later kind":        change(`{"approvers":1}`, `{"roles":["lead"]}`),
+		"terms of a later kind":        change(`{"approvers":1}`, `{"place":"here"}`),
+		"roles of nobody":              change(`{"approvers":1}`, `{"roles":[]}`),
+		"a role that is text":          change(`{"approvers":1}`, `{"roles":"lead"}`),
+		"an empty role":                change(`{"approvers":1}`, `{"roles":[""]}`),
+		"a role twice":                 change(`{"approvers":1}`, `{"roles":["lead","lead"]}`),
+		"a role of null":               change(`{"approvers":1}`, `{"roles":[null]}`),
+		"no stage":                     change(`{"approvers":1}`, `{"stages":[]}`),
+		"a stage without a name":       change(`{"approvers":1}`, `{"stages":[{"approvers":1}]}`),
+		"a stage without its name":     change(`{"approvers":1}`, `{"stages":[{"name":""}]}`),
+		"a stage twice":                change(`{"approvers":1}`, `{"stages":[{"name":"a"},{"name":"a"}]}`),
+		"a stage with a member more":   change(`{"approvers":1}`, `{"stages":[{"name":"a","ttl":"1h"}]}`),
+		"a stage of nobody":            change(`{"approvers":1}`, `{"stages":[{"name":"a","approvers":0}]}`),
+		"a stage of too many":          change(`{"approvers":1}`, `{"stages":[{"name":"a","approvers":11}]}`),
+		"a stage without a role":       change(`{"approvers":1}`, `{"stages":[{"name":"a","roles":[]}]}`),
+		"a stage with a role twice":    change(`{"approvers":1}`, `{"stages":[{"name":"a","roles":["b","b"]}]}`),
+		"too many stages":              change(`{"approvers":1}`, `{"stages":[{"name":"0"},{"name":"1"},{"name":"2"},{"name":"3"},{"name":"4"},{"name":"5"},{"name":"6"},{"name":"7"},{"name":"8"},{"name":"9"},{"name":"10"}]}`),
 		"approvers below zero":         change(`{"approvers":1}`, `{"approvers":-1}`),
 		"too many approvers":           change(`{"approvers":1}`, `{"approvers":11}`),
 		"half an approver":             change(`{"approvers":1}`, `{"approvers":1.5}`),
@@ -104,7 +119,9 @@ func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
 		"an allow of one's own":        change(`"status":"ok"`, `"status":"fine"`),
 		"a status of execution":        strings.Replace(denied, `"status":"outside_window"`, `"status":"timeout"`, 1),
 		"a status of a broken result":  strings.Replace(denied, `"status":"outside_window"`, `"status":"invalid_result"`, 1),
-		"a policy error":               strings.Replace(denied, `"status":"outside_window"`, `"status":"policy_error"`, 1),
+		"a policy error without why":   `{"effect":"deny","status":"policy_error","reasons":[],"policy_version":"v@sha256:0"}`,
+		"a policy error to repeat":     strings.Replace(denied, `"status":"outside_window"`, `"status":"policy_error","retryable":true`, 1),
+		"a policy error that allows":   change(`"status":"ok"`, `"status":"policy_error"`),
 		"a status in capitals":         strings.Replace(denied, `"status":"outside_window"`, `"status":"OUTSIDE"`, 1),
 		"an empty status":              strings.Replace(denied, `"status":"outside_window"`, `"status":""`, 1),
 		"terms missing":                strings.Replace(asking, `,"approval":{}`, ``, 1),
@@ -143,6 +160,25 @@ func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
 	assert.NotContains(t, d.Reasons[0].Message, "boom", "an agent gets no internals")
 }
 
+// A policy may say itself that it is broken, as it does of a layer's malformed member. People are told what it said.
+func TestPolicyErrorOfThePolicy(t *testing.T) {
+	raw := `{"effect":"deny","status":"policy_error","policy_version":"v@sha256:0","reasons":[{"code":"policy_malformed","message":"data.site.deny, closed: no"},{"code":"policy_malformed","message":"data.org.deny: no"}]}`
+	d, err := Judge(t.Context(), answers{raw: raw}, version, with(t))
+	require.NoError(t, err)
+	assert.Equal(t, Deny, d.Effect)
+	assert.Equal(t, StatusPolicyError, d.Status)
+	assert.Equal(t, "data.site.deny, closed: no", d.Reasons[0].Message)
+	assert.Equal(t, "policy_malformed: data.site.deny, closed: no; policy_malformed: data.org.deny: no", d.Detail)
+}
+
+// Roles are sets: however a policy writes them, equal terms are equal.
+func TestTermsInOrder(t *testing.T) {
+	raw := strings.Replace(asking, `"approval":{}`, `"approval":{"roles":["b","a"],"stages":[{"name":"z","roles":["d","c"]},{"name":"y"}]}`, 1)
+	d, err := Judge(t.Context(), answers{raw: raw}, version, with(t, func(f *Facts) { f.State.Approval = nil }))
+	require.NoError(t, err)
+	assert.Equal(t, &Terms{Roles: []string{"a", "b"}, Stages: []Stage{{Name: "z", Roles: []string{"c", "d"}}, {Name: "y"}}}, d.Approval)
+}
+
 // The guards behind the rules: what a wrong policy cannot do.
 func TestWhatNoPolicyCanDo(t *testing.T) {
 	approval := func(edit func(*Approval)) func(*Facts) { return func(f *Facts) { edit(f.State.Approval) } }
@@ -177,6 +213,10 @@ func TestWhatNoPolicyCanDo(t *testing.T) {
 		{"allow under a vote that grants more than the terms", strings.Replace(allowed, `"approvers":1`, `"lifetime":2`, 1), nil, false},
 		{"allow under a vote without the reason that the terms want", strings.Replace(allowed, `"approvers":1`, `"reason_required":true`, 1), nil, false},
 		{"allow under a vote with its reason", strings.Replace(allowed, `"approvers":1`, `"reason_required":true`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Reason = "read it" })}, true},
+		{"allow under a vote without the role that the terms want", strings.Replace(allowed, `"approvers":1`, `"roles":["lead"]`, 1), nil, false},
+		{"allow under a vote with the role", strings.Replace(allowed, `"approvers":1`, `"roles":["owner","lead"]`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Roles = []string{"lead"} })}, true},
+		{"allow before a stage is complete", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"legal"}]`, 1), nil, false},
+		{"allow after every stage", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"legal"}]`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Stage = "legal" })}, true},
 		{"allow when the time is up", allowed, []func(*Facts){func(f *Facts) { f.Task.Deadline = f.Now }}, false},
 		{"allow before the time is up", allowed, []func(*Facts){func(f *Facts) { f.Task.Deadline = f.Now.Add(time.Second) }}, true},
 		{"allow without a profile", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule, func(f *Facts) { f.Profile = nil }}, false},

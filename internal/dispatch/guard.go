@@ -19,6 +19,9 @@ func (d Decision) check(in Input, version string) error {
 	if d.Effect != want {
 		return malformed("the status %s goes with the effect %s, not %q", d.Status, want, d.Effect)
 	}
+	if d.Status == StatusPolicyError && (len(d.Reasons) == 0 || d.Retryable) {
+		return malformed("the status policy_error needs a reason, and is not retryable")
+	}
 	if d.Approval != nil {
 		if d.Effect != Allow && d.Effect != RequireApproval && d.Effect != Simulate {
 			return malformed("the effect %s takes no approval", d.Effect)

@@ -104,7 +104,7 @@ func (c *Commit) ask(f Facts, d Decision) error {
 	a := f.approval()
 	if a.Open() {
 		// Votes stay: they were given for exactly this call. Whether they suffice is the present policy's word.
-		if a.State != Pending || a.Terms != *d.Approval {
+		if a.State != Pending || !a.Terms.equal(*d.Approval) {
 			c.change(a, func(a *Approval) {
 				a.State, a.ExpiresAtStep = Pending, 0
 				a.Terms, a.PolicyVersion = *d.Approval, d.PolicyVersion
@@ -131,9 +131,10 @@ func (c *Commit) ask(f Facts, d Decision) error {
 	return nil
 }
 
-// lapse makes an expiry lasting once a dispatch has met it, so that no clock that is set back revives it.
+// lapse makes an expiry lasting once a dispatch has met it, so that no clock that is set back revives it. The status alone
+// does not do: a rule of the site may deny with it, and that passes.
 func (c *Commit) lapse(f Facts, status Status) {
-	if a := f.approval(); a.Open() && status == StatusApprovalExpired {
+	if a := f.approval(); a.lapsed(f.Step, f.Now) && status == StatusApprovalExpired {
 		c.change(a, func(a *Approval) { a.State = Expired })
 	}
 }

@@ -101,7 +101,7 @@ func TestAskingForMoreKeepsTheVotes(t *testing.T) {
 	assert.Equal(t, Pending, a.State)
 	assert.Equal(t, f.State.Approval.Votes, a.Votes)
 	assert.Zero(t, a.ExpiresAtStep)
-	assert.Equal(t, &ResultApproval{ID: "ap-1", Signature: "s", State: Pending, ExpiresAt: FormatTime(f.State.Approval.ExpiresAt), Votes: 1, Needed: 2}, r.Approval)
+	assert.Equal(t, &ResultApproval{ID: "ap-1", Signature: "s", State: Pending, ExpiresAt: FormatTime(f.State.Approval.ExpiresAt), Progress: Progress{Votes: 1, Needed: 2}}, r.Approval)
 
 	var sam Commit
 	sam, err = nextReview(c.Task, a.Approval, Review{Reviewer: "sam", Decision: "approved"}, f.Now)

@@ -32,12 +32,10 @@ type ResultApproval struct {
 	State         ApprovalState `json:"state"`
 	ExpiresAtStep int           `json:"expires_at_step,omitzero"`
 	ExpiresAt     string        `json:"expires_at,omitzero"`
-	// Votes and Needed count people.
-	Votes  int `json:"votes"`
-	Needed int `json:"needed"`
+	Progress
 }
 
 func resultApproval(a Approval) *ResultApproval {
 	return &ResultApproval{ID: a.ID, Signature: a.Signature, State: a.State, ExpiresAtStep: a.ExpiresAtStep,
-		ExpiresAt: FormatTime(a.ExpiresAt), Votes: len(a.Votes), Needed: a.Terms.approvers()}
+		ExpiresAt: FormatTime(a.ExpiresAt), Progress: a.Progress()}
 }

@@ -1,7 +1,10 @@
 package dispatch
 
 import (
+	"errors"
 	"fmt"
+	"reflect"
+	"slices"
 	"time"
 )
 
@@ -9,6 +12,10 @@ import (
 type Terms struct {
 	// Approvers is the number of distinct people; 0 means 1.
 	Approvers int `json:"approvers,omitzero"`
+	// Roles are those of which every reviewer needs one, in order; nil means that none is needed.
+	Roles []string `json:"roles,omitzero"`
+	// Stages are each complete before the next begins; nil means that there are none.
+	Stages []Stage `json:"stages,omitzero"`
 	// DistinctFromActor refuses the vote of the actor on whose behalf the call was proposed.
 	DistinctFromActor bool `json:"distinct_from_actor,omitzero"`
 	// Lifetime is the most steps that a vote may grant, 1 to MaxLifetime; 0 means MaxLifetime.
@@ -19,6 +26,15 @@ type Terms struct {
 	ReasonRequired bool `json:"reason_required,omitzero"`
 }
 
+// Stage is a part of an approval.
+type Stage struct {
+	Name string `json:"name"`
+	// Approvers is the number of distinct people; 0 means 1.
+	Approvers int `json:"approvers,omitzero"`
+	// Roles are those of which a reviewer needs one in this stage, beside one of the terms'.
+	Roles []string `json:"roles,omitzero"`
+}
+
 // Limits of approvals.
 const (
 	DefaultLifetime = 3
@@ -26,9 +42,21 @@ const (
 	DefaultTTL      = 24 * time.Hour
 	MaxTTL          = 30 * 24 * time.Hour
 	MaxApprovers    = 10
+	MaxStages       = 10
 )
 
 func (t Terms) approvers() int { return max(t.Approvers, 1) }
+
+func (s Stage) approvers() int { return max(s.Approvers, 1) }
+
+// needed is how many people it takes at least.
+func (t Terms) needed() int {
+	n := 0
+	for _, s := range t.Stages {
+		n += s.approvers()
+	}
+	return max(n, t.approvers())
+}
 
 func (t Terms) lifetime() int {
 	if t.Lifetime == 0 {
@@ -45,6 +73,20 @@ func (t Terms) ttl() time.Duration {
 	return d
 }
 
+// equal compares terms that are in order.
+func (t Terms) equal(other Terms) bool { return reflect.DeepEqual(t, other) }
+
+// inOrder sorts the roles, which are sets: equal terms then look alike wherever they are kept or compared.
+func (t Terms) inOrder() Terms {
+	t.Roles, t.Stages = slices.Clone(t.Roles), slices.Clone(t.Stages)
+	slices.Sort(t.Roles)
+	for i := range t.Stages {
+		t.Stages[i].Roles = slices.Clone(t.Stages[i].Roles)
+		slices.Sort(t.Stages[i].Roles)
+	}
+	return t
+}
+
 func (t Terms) check() error {
 	if t.Approvers < 0 || t.Approvers > MaxApprovers {
 		return fmt.Errorf("approval.approvers is %d; it must be 1 to %d", t.Approvers, MaxApprovers)
@@ -58,24 +100,48 @@ func (t Terms) check() error {
 			return fmt.Errorf("approval.ttl is %q; it must be a duration with its unit, above zero and at most %s", t.TTL, MaxTTL)
 		}
 	}
+	if err := checkRoles("approval.roles", t.Roles); err != nil {
+		return err
+	}
+	return t.checkStages()
+}
+
+func (t Terms) checkStages() error {
+	if t.Stages != nil && len(t.Stages) == 0 || len(t.Stages) > MaxStages {
+		return fmt.Errorf("approval.stages has %d members; it must have 1 to %d, or be left out", len(t.Stages), MaxStages)
+	}
+	names := map[string]bool{}
+	for i, s := range t.Stages {
+		switch {
+		case s.Name == "":
+			return fmt.Errorf("approval.stages[%d] has no name", i)
+		case names[s.Name]:
+			return fmt.Errorf("approval.stages names %q twice", s.Name)
+		case s.Approvers < 0 || s.Approvers > MaxApprovers:
+			return fmt.Errorf("approval.stages[%d].approvers is %d; it must be 1 to %d", i, s.Approvers, MaxApprovers)
+		}
+		if err := checkRoles(fmt.Sprintf("approval.stages[%d].roles", i), s.Roles); err != nil {
+			return err
+		}
+		names[s.Name] = true
+	}
 	return nil
 }
 
-// met says whether votes meet the terms: enough distinct people whose votes count, and no rejection.
-func (t Terms) met(votes []Vote, actor string) bool {
-	people := map[string]bool{}
-	for _, v := range votes {
-		if v.Decision != string(Approved) {
-			return false
-		}
-		if t.counts(v, actor) {
-			people[v.Reviewer] = true
-		}
+// checkRoles also refuses an empty list: it would mean that nobody may, and be read as everybody.
+func checkRoles(at string, roles []string) error {
+	if roles != nil && len(roles) == 0 {
+		return errors.New(at + " names no role; leave it out where none is needed")
 	}
-	return len(people) >= t.approvers()
-}
-
-// counts says whether an approving vote is one that the terms accept.
-func (t Terms) counts(v Vote, actor string) bool {
-	return !(t.DistinctFromActor && v.Reviewer == actor) && !(t.ReasonRequired && v.Reason == "") && v.Lifetime <= t.lifetime()
+	seen := map[string]bool{}
+	for _, r := range roles {
+		if r == "" {
+			return errors.New(at + " names an empty role")
+		}
+		if seen[r] {
+			return fmt.Errorf("%s names %q twice", at, r)
+		}
+		seen[r] = true
+	}
+	return nil
 }

@@ -25,6 +25,8 @@ type World interface {
 	// Task gives the task that commands use by default where id is empty, and false where none of that id is
 	// configured.
 	Task(id string) (TaskSpec, bool)
+	// Roles are those of a reviewer as configured.
+	Roles(reviewer string) []string
 	// Snapshot is the configured one, but for what the setting says.
 	Snapshot(ctx context.Context, s Setting) (*dispatch.Snapshot, error)
 	// Faults makes tools fail. What it returns counts its faults down, and belongs to one scenario.
@@ -211,6 +213,9 @@ func (r *runner) review(ctx context.Context, step reviewStep) (ijson.Raw, error)
 			return dispatch.ErrReviewDecision
 		}
 		review := dispatch.Review{Reviewer: cmp.Or(step.Reviewer, reviewer), Decision: word, Reason: step.Reason}
+		if review.Roles = r.world.Roles(review.Reviewer); step.Roles != nil {
+			review.Roles = *step.Roles
+		}
 		if step.Lifetime != nil {
 			n, ok := whole(step.Lifetime)
 			if !ok {

@@ -100,7 +100,9 @@ type reviewStep struct {
 	Decision ijson.Raw `json:"decision"`
 	Lifetime ijson.Raw `json:"lifetime"`
 	Reviewer string    `json:"reviewer"`
-	Reason   string    `json:"reason"`
+	// Roles of the reviewer; absent means those that the configuration gives.
+	Roles  *[]string `json:"roles"`
+	Reason string    `json:"reason"`
 }
 
 type reopenStep struct {

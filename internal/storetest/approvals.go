@@ -15,9 +15,10 @@ var approvals = []part{
 	{"an approval comes back as it was written", func(t *testing.T, s dispatch.Store) {
 		task := apply(t, s, create(key("labels-1")))
 		a := ask(task, "a1", "signature-1")
-		a.Terms = dispatch.Terms{Approvers: 2, DistinctFromActor: true, Lifetime: 4, TTL: "90m", ReasonRequired: true}
+		a.Terms = dispatch.Terms{Approvers: 2, DistinctFromActor: true, Lifetime: 4, TTL: "90m", ReasonRequired: true,
+			Roles: []string{"lead", "owner"}, Stages: []dispatch.Stage{{Name: "legal", Approvers: 2, Roles: []string{"counsel"}}, {Name: "board"}}}
 		a.Votes = []dispatch.Vote{
-			{Reviewer: "kim", Decision: "approved", Lifetime: 3, Reason: "looks right", Time: moment(at(time.Second))},
+			{Reviewer: "kim", Roles: []string{"counsel", "lead"}, Stage: "legal", Decision: "approved", Lifetime: 3, Reason: "looks right", Time: moment(at(time.Second))},
 			{Reviewer: "lee", Decision: "approved", Time: moment(at(2 * time.Second))},
 		}
 		a.State, a.ExpiresAtStep = dispatch.Approved, 5
