@@ -118,7 +118,7 @@ func TestAllowedFirstChangesNoAnswer(t *testing.T) {
 	s := shippedSource(t)
 	patched := false
 	for i, f := range s.modules {
-		text := strings.Replace(f.text, "decision := ok if {\n", "decision := ok if {\n\tinput.mode == \"never\"\n", 1)
+		text := strings.Replace(f.text, "decision := ok if {\n", "decision := ok if {\n\tinput.task.id == \"never\"\n", 1)
 		patched = patched || text != f.text
 		s.modules[i].text = text
 	}

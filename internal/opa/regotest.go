@@ -28,17 +28,21 @@ type TestResult struct {
 	Output string
 }
 
-// Test runs a bundle's Rego tests against its policy and data, under the same capabilities as a decision. Data that
+// Test runs the Rego tests of a policy and of its layers against all of their rules and data, under the same capabilities as a decision. Data that
 // comes from the configuration is not there: tests bring it themselves. A bundle without tests is an error, since
 // otherwise nothing would be tested in silence; so is one whose tests are all skipped.
 func Test(ctx context.Context, s Source) ([]TestResult, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
-	modules, err := parse(append(slices.Clone(s.modules), s.tests...))
+	var all []file
+	for _, b := range s.bundles() {
+		all = append(append(all, b.modules...), b.tests...)
+	}
+	modules, err := parse(all)
 	if err != nil {
 		return nil, err
 	}
-	store, err := newStore(s.data.clone().root)
+	store, err := newStore(s.allData().root)
 	if err != nil {
 		return nil, err
 	}
