@@ -154,3 +154,33 @@ func gzipped(tb testing.TB, text string) []byte {
 	require.NoError(tb, z.Close())
 	return b.Bytes()
 }
+
+// What is exported is the policy again: the same version from a folder and from a bundle, and the same bytes each time.
+func TestExportIsThePolicy(t *testing.T) {
+	s := shippedSource(t)
+	want := shipped(t).Version()
+	exported, err := s.Files()
+	require.NoError(t, err)
+	folder := files{}
+	for name, content := range exported {
+		folder[name] = string(content)
+	}
+	archive, err := Archive(exported)
+	require.NoError(t, err)
+	again, err := Archive(exported)
+	require.NoError(t, err)
+	assert.Equal(t, archive, again)
+	for _, path := range []string{folder.write(t), writeArchive(t, archive)} {
+		read, err := ReadPaths([]string{path}, Source{})
+		require.NoError(t, err)
+		assert.Len(t, read.tests, len(s.tests))
+		p, err := New(t.Context(), Options{Source: read, Profiles: labProfiles})
+		require.NoError(t, err)
+		assert.Equal(t, want, p.Version())
+	}
+	one := files{"a.rego": "package policy\n"}.write(t)
+	both, err := ReadPaths([]string{minimal.write(t), one}, Source{})
+	require.NoError(t, err)
+	_, err = both.Files()
+	require.ErrorContains(t, err, "a.rego: there are two files of this name")
+}
