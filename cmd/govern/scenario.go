@@ -152,7 +152,7 @@ func (w world) Snapshot(ctx context.Context, s scenario.Setting) (*dispatch.Snap
 	source := w.source
 	var err error
 	if s.Policy != nil {
-		if source, err = policySource(s.Policy); err != nil {
+		if source, err = policySource(s.Policy, w.config); err != nil {
 			return nil, err
 		}
 	}

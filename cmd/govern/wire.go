@@ -42,7 +42,7 @@ type system struct {
 
 // load reads and checks configuration, policy and tools. It touches no state.
 func (a *app) load(cmd *cobra.Command) (governed, error) {
-	if err := checkPolicyFlag(cmd); err != nil {
+	if err := checkPolicyFlags(cmd); err != nil {
 		return governed{}, err
 	}
 	file, err := a.configPath(cmd)
@@ -69,7 +69,7 @@ func (a *app) load(cmd *cobra.Command) (governed, error) {
 func assemble(ctx context.Context, c config.Config) (governed, error) {
 	g := governed{config: c}
 	var err error
-	if g.source, err = policySource(c.Policy); err != nil {
+	if g.source, err = policySource(c.Policy, c); err != nil {
 		return g, err
 	}
 	if g.tools, err = labTools(); err != nil {
@@ -112,12 +112,21 @@ func embeddedPolicy() (opa.Source, error) {
 	return source.WithData("data/readable.json", sets)
 }
 
-func policySource(paths []string) (opa.Source, error) {
-	base, err := embeddedPolicy()
-	if err != nil || len(paths) == 0 {
-		return base, err
+// policySource is the policy at those paths, or the built-in one, under the configuration's layers.
+func policySource(paths []string, c config.Config) (opa.Source, error) {
+	core, err := embeddedPolicy()
+	if err == nil && len(paths) > 0 {
+		core, err = opa.ReadPaths(paths, core)
 	}
-	return opa.ReadPaths(paths, base)
+	if err != nil {
+		return core, err
+	}
+	org, err := opa.ReadLayer(opa.Org, c.Org)
+	if err != nil {
+		return core, err
+	}
+	site, err := opa.ReadLayer(opa.Site, c.Site)
+	return core.With(org, site), err
 }
 
 func labTools() (map[string]dispatch.Tool, error) {

@@ -17,8 +17,11 @@ import (
 type Config struct {
 	// State is the path of the state file.
 	State string `json:"state"`
-	// Policy lists folders and data files that replace the built-in policy; empty means the built-in one.
+	// Policy lists bundles and data files that replace the built-in policy; empty means the built-in one.
 	Policy []string `json:"policy"`
+	// Org and Site list those of the layers over it; empty means none.
+	Org  []string `json:"org"`
+	Site []string `json:"site"`
 	// Task and Actor are what commands use unless told otherwise.
 	Task     string             `json:"task"`
 	Actor    string             `json:"actor"`
@@ -91,6 +94,9 @@ func Parse(file string, b []byte) (Config, error) {
 func (c Config) check() error {
 	if slices.Contains(c.Policy, "") {
 		return errors.New("policy names an empty path; name a folder of Rego or a JSON data file, or leave it out for the built-in policy")
+	}
+	if slices.Contains(c.Org, "") || slices.Contains(c.Site, "") {
+		return errors.New("org or site names an empty path; name a folder of Rego or a JSON data file, or leave it out for no such layer")
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		p := c.Profiles[name]

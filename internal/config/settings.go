@@ -22,6 +22,8 @@ var settings = []struct {
 }{
 	{"state", func(c *Config) any { return &c.State }},
 	{"policy", func(c *Config) any { return &c.Policy }},
+	{"org", func(c *Config) any { return &c.Org }},
+	{"site", func(c *Config) any { return &c.Site }},
 	{"task", func(c *Config) any { return &c.Task }},
 	{"actor", func(c *Config) any { return &c.Actor }},
 }
