@@ -101,10 +101,7 @@ func compile(s Source) (compiled, error) {
 		checkTestPackage(m, &found)
 	}
 	for _, b := range s.bundles() {
-		var own []*ast.Module
-		for _, f := range b.modules {
-			own = append(own, modules[f.path])
-		}
+		own := b.parsed(modules)
 		for _, m := range own {
 			b.checkPackage(m, &found)
 			checkAnnotations(m, &found)
@@ -126,6 +123,15 @@ func compile(s Source) (compiled, error) {
 		checkReferences(out.compiler, s, &found)
 	}
 	return out, found.err()
+}
+
+// parsed are a bundle's own modules, without its tests.
+func (s Source) parsed(modules map[string]*ast.Module) []*ast.Module {
+	own := make([]*ast.Module, 0, len(s.modules))
+	for _, f := range s.modules {
+		own = append(own, modules[f.path])
+	}
+	return own
 }
 
 // onlyTypes says that a compiler came as far as the types, so that what it made of the modules can be looked at.

@@ -68,6 +68,8 @@ func TestLayerRefuses(t *testing.T) {
 		"terms in a denial":        {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"s\", \"approval\": {}} if true\n"}, `a member of deny has no "approval"`},
 		"a misspelt term (B104)":   {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"aprovers\": 2}} if true\n"}, `approval has no "aprovers"; did you mean approvers?`},
 		"a misspelt stage (B104)":  {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"stages\": [{\"name\": \"a\", \"role\": [\"b\"]}]}} if true\n"}, `a stage has no "role"; did you mean roles?`},
+		"a code that is no word":   {files{"a.rego": "package site\n\n" + told("Not-Now") + "deny contains {\"code\": \"Not-Now\", \"message\": \"m\", \"status\": \"s\"} if true\n"}, `custom.code is "Not-Now"; it must be a word in lower case`},
+		"a status that is no word": {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"Closed\"} if true\n"}, `the member's status is "Closed"; it must be a word in lower case`},
 		"an empty code":            {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \" \", \"message\": \"m\", \"status\": \"s\"} if true\n"}, `the code of a member of deny is " "`},
 		"a word":                   {files{"a.rego": "package site\n\n" + told("c") + "deny contains \"closed\" if true\n"}, "its members are objects"},
 		"a schema":                 {files{"a.rego": "package site\n\n# METADATA\n# schemas:\n#   - input: {type: object}\n# custom:\n#   code: closed\n#   message: m\n#   remedy: r\n" + closed}, "the METADATA has schemas"},
@@ -190,6 +192,9 @@ func TestCodesAreOneAcrossLayers(t *testing.T) {
 	core := mustSource(t, minimal.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: closed\n#   effect: deny\n#   message: m\n#   remedy: r\nclosed := 1\n"))
 	_, err = New(t.Context(), Options{Source: core.With(site)})
 	require.ErrorContains(t, err, "the code closed is taken by the rule at bundle/b.rego:9")
+	core = mustSource(t, minimal.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: fine\n#   status: outside_window\n#   effect: allow\n#   message: m\n#   remedy: r\nfine := 1\n"))
+	_, err = New(t.Context(), Options{Source: core.With(site)})
+	require.ErrorContains(t, err, "/site.rego:8: the status outside_window goes with the effect allow, by the rule at bundle/b.rego:10; give the denial a status of its own")
 }
 
 // Layers are part of the version: their rules, their data, their revision, and which of them a file belongs to.

@@ -10,7 +10,7 @@ import (
 
 var (
 	denialMembers   = objectOf{known: []string{"code", "message", "status"}, needed: []string{"code", "message", "status"}}
-	approvalMembers = objectOf{known: []string{"code", "message", "approval"}, needed: []string{"code", "message"}}
+	approvalMembers = objectOf{known: []string{"code", "message", "status", "approval"}, needed: []string{"code", "message"}}
 	termsMembers    = objectOf{known: []string{"approvers", "roles", "stages", "distinct_from_actor", "lifetime", "ttl", "reason_required"}}
 	stageMembers    = objectOf{known: []string{"name", "approvers", "roles"}}
 )

@@ -3,6 +3,7 @@ package opa
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -40,7 +41,7 @@ func readOutcomes(s Source, modules map[string]*ast.Module, found *Findings) []O
 	var outcomes []Outcome
 	places := map[string]string{}
 	for _, b := range s.bundles() {
-		for _, rule := range rulesInOrder(b.modules, modules) {
+		for _, rule := range rulesInOrder(b.parsed(modules)) {
 			o, ok := b.outcome(rule, notes, found)
 			if !ok {
 				continue
@@ -51,10 +52,23 @@ func readOutcomes(s Source, modules map[string]*ast.Module, found *Findings) []O
 				continue
 			}
 			places[o.Code] = o.Place
+			if b.layer != "" {
+				checkStatus(o, rule, outcomes, found)
+			}
 			outcomes = append(outcomes, o)
 		}
 	}
 	return outcomes
+}
+
+// checkStatus refuses a denial of a layer under a status that the core gives with another effect: Go would refuse it.
+func checkStatus(o Outcome, rule *ast.Rule, known []Outcome, found *Findings) {
+	for _, other := range known {
+		if o.Effect == dispatch.Deny && other.Status == o.Status && other.Effect != dispatch.Deny {
+			found.add(rule.Location, fmt.Sprintf("the status %s goes with the effect %s, by the rule at %s", o.Status, other.Effect, other.Place), "give the denial a status of its own")
+			return
+		}
+	}
 }
 
 // outcome is what a rule's METADATA says, if the rule is an outcome.
@@ -88,8 +102,13 @@ func (s Source) outcome(rule *ast.Rule, notes *ast.AnnotationSet, found *Finding
 	return Outcome{}, false
 }
 
+var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
 // agrees holds what a contribution's member says, where it is written out, against its METADATA.
 func agrees(rule *ast.Rule, note *ast.Annotations, o *Outcome) error {
+	if !wordForm.MatchString(o.Code) {
+		return fmt.Errorf("custom.code is %q; it must be a word in lower case, such as outside_window", o.Code)
+	}
 	if code, ok := textOf(rule, "code"); ok && code != o.Code {
 		return fmt.Errorf("custom.code is %q, and the member's code %q; make them one", o.Code, code)
 	}
@@ -104,14 +123,17 @@ func agrees(rule *ast.Rule, note *ast.Annotations, o *Outcome) error {
 	if stated, _ := note.Custom["status"].(string); stated != "" && stated != status {
 		return fmt.Errorf("custom.status is %q, and the member's status %q; make them one", stated, status)
 	}
+	if !wordForm.MatchString(status) {
+		return fmt.Errorf("the member's status is %q; it must be a word in lower case, such as outside_window", status)
+	}
 	o.Status = dispatch.Status(status)
 	return nil
 }
 
-func rulesInOrder(files []file, modules map[string]*ast.Module) []*ast.Rule {
+func rulesInOrder(modules []*ast.Module) []*ast.Rule {
 	var rules []*ast.Rule
-	for _, f := range files {
-		rules = append(rules, modules[f.path].Rules...)
+	for _, m := range modules {
+		rules = append(rules, m.Rules...)
 	}
 	slices.SortFunc(rules, func(a, b *ast.Rule) int { return a.Location.Compare(b.Location) })
 	return rules
