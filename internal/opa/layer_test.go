@@ -26,12 +26,14 @@ func layer(tb testing.TB, name Layer, f files) (Source, error) {
 	return ReadLayer(name, []string{f.write(tb)})
 }
 
-// over loads a policy that asks nothing of its layers.
+// asking is a policy that asks its layers.
+var asking = files{"a.rego": "package policy\n\ndecision := _asked\n\n_asked contains data.org.forbid\n\n_asked contains data.org.deny\n\n_asked contains data.org.require_approval\n\n" +
+	"_asked contains data.site.forbid\n\n_asked contains data.site.deny\n\n_asked contains data.site.require_approval\n"}
+
+// over loads a policy that asks its layers.
 func over(tb testing.TB, layers ...Source) (*Policy, error) {
 	tb.Helper()
-	s, err := ReadFS(minimal.fs(), "bundle")
-	require.NoError(tb, err)
-	return New(tb.Context(), Options{Source: s.With(layers...)})
+	return New(tb.Context(), Options{Source: mustSource(tb, asking).With(layers...)})
 }
 
 // A layer holds three sets and nothing else. Whatever the core would pass over in silence is refused with its place.
@@ -168,7 +170,7 @@ func TestLayersLoad(t *testing.T) {
 	assert.Equal(t, dispatch.RequireApproval, got["two_people"].Effect)
 	assert.Equal(t, dispatch.StatusApprovalRequired, got["two_people"].Status)
 
-	results, err := Test(t.Context(), mustSource(t, minimal).With(org, site))
+	results, err := Test(t.Context(), mustSource(t, asking).With(org, site))
 	require.NoError(t, err)
 	require.Len(t, results, 1)
 	assert.True(t, results[0].Passed, results[0].Output)
@@ -189,12 +191,40 @@ func TestCodesAreOneAcrossLayers(t *testing.T) {
 	require.NoError(t, err)
 	_, err = over(t, org, site)
 	require.ErrorContains(t, err, "/site.rego:8: the code closed is taken by the rule at")
-	core := mustSource(t, minimal.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: closed\n#   effect: deny\n#   message: m\n#   remedy: r\nclosed := 1\n"))
+	core := mustSource(t, asking.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: closed\n#   effect: deny\n#   message: m\n#   remedy: r\nclosed := 1\n"))
 	_, err = New(t.Context(), Options{Source: core.With(site)})
 	require.ErrorContains(t, err, "the code closed is taken by the rule at bundle/b.rego:9")
-	core = mustSource(t, minimal.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: fine\n#   status: outside_window\n#   effect: allow\n#   message: m\n#   remedy: r\nfine := 1\n"))
+	core = mustSource(t, asking.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: fine\n#   status: outside_window\n#   effect: allow\n#   message: m\n#   remedy: r\nfine := 1\n"))
 	_, err = New(t.Context(), Options{Source: core.With(site)})
 	require.ErrorContains(t, err, "/site.rego:8: the status outside_window goes with the effect allow, by the rule at bundle/b.rego:10; give the denial a status of its own")
+}
+
+// Over a policy that does not ask it a layer would hold nothing back, and nobody would notice.
+func TestLayerMustBeAsked(t *testing.T) {
+	site, err := layer(t, Site, hours.with("lib.rego", "package site.lib\n\nopen := true\n"))
+	require.NoError(t, err)
+	for name, c := range map[string]struct {
+		policy string
+		asked  bool
+	}{
+		"not at all":          {allow, false},
+		"the other layer":     {"decision := data.org.deny\n", false},
+		"another set":         {"decision := data.site.forbid\n", false},
+		"by a rule unasked":   {allow + "\n_denied := data.site.deny\n", false},
+		"directly":            {"decision := data.site.deny\n", true},
+		"through other rules": {"decision := {} if not _denied\n\n_denied if count(_denials) > 0\n\n_denials := data.site.deny\n", true},
+		"in an else":          {"decision := {} if input.task.id == \"a\"\n\nelse := data.site.deny\n", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			core := mustSource(t, files{"a.rego": "package policy\n\n" + c.policy})
+			_, err := New(t.Context(), Options{Source: core.With(site)})
+			if c.asked {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "/site.rego:8: the policy never asks data.site.deny, so the rule would hold nothing back")
+		})
+	}
 }
 
 // Layers are part of the version: their rules, their data, their revision, and which of them a file belongs to.

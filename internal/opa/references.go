@@ -22,6 +22,7 @@ func checkReferences(c *ast.Compiler, s Source, found *Findings) {
 		}
 	}
 	checkStages(c, found)
+	checkAsked(c, found)
 }
 
 // shape is a document that govern puts in: its names, or any name. Without either it may hold anything.
@@ -147,8 +148,24 @@ func checkStages(c *ast.Compiler, found *Findings) {
 	})
 }
 
-// eachInput calls f for each field of the input that rules read, themselves or through others.
-func eachInput(c *ast.Compiler, rules []*ast.Rule, f func(at *ast.Location, field string)) {
+// checkAsked refuses a layer over a policy that does not ask it: its rules would hold nothing back, in silence.
+func checkAsked(c *ast.Compiler, found *Findings) {
+	asked := reach(c, c.GetRulesExact(ast.MustParseRef(entrypoint)))
+	for _, l := range Layers {
+		for _, name := range contributionNames {
+			set := l.packageOf() + "." + name
+			for _, rule := range c.GetRulesExact(ast.MustParseRef(set)) {
+				if !asked[rule] {
+					found.add(rule.Location, fmt.Sprintf("the policy never asks %s, so the rule would hold nothing back", set),
+						"let data.policy.decision ask it, as the built-in policy does: govern policy export writes that one")
+				}
+			}
+		}
+	}
+}
+
+// reach is every rule that rules ask, themselves or through others.
+func reach(c *ast.Compiler, rules []*ast.Rule) map[*ast.Rule]bool {
 	seen := map[*ast.Rule]bool{}
 	for len(rules) > 0 {
 		rule := rules[len(rules)-1]
@@ -161,6 +178,13 @@ func eachInput(c *ast.Compiler, rules []*ast.Rule, f func(at *ast.Location, fiel
 		for dependency := range c.Graph.Dependencies(rule) {
 			rules = append(rules, dependency.(*ast.Rule))
 		}
+	}
+	return seen
+}
+
+// eachInput calls f for each field of the input that rules read, themselves or through others.
+func eachInput(c *ast.Compiler, rules []*ast.Rule, f func(at *ast.Location, field string)) {
+	for rule := range reach(c, rules) {
 		ast.WalkTerms(rule, func(t *ast.Term) bool {
 			if ref, ok := t.Value.(ast.Ref); ok && len(ref) > 1 && ref.HasPrefix(ast.InputRootRef) {
 				if field, ok := ref[1].Value.(ast.String); ok {
