@@ -27,7 +27,7 @@ var mayImport = map[string][]string{
 	"internal/dispatch":   {"internal/ijson"},
 	"internal/journal":    {"internal/dispatch", "internal/ijson"},
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
-	"internal/tools":      {"internal/dispatch", "internal/ijson"},
+	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson"},
 	"internal/storetest":  {"internal/dispatch", "internal/ijson"},
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},

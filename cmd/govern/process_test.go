@@ -122,6 +122,7 @@ type line struct {
 		ID        string `json:"id"`
 		Signature string `json:"signature"`
 	} `json:"approval"`
+	PolicyVersion string `json:"policy_version"`
 }
 
 func parseLine(t testing.TB, s string) line {

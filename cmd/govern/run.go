@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"time"
 
@@ -59,7 +60,7 @@ the first of 1, 5, 3, 4.`,
 				return err
 			}
 			defer s.close()
-			return a.runProposals(cmd.Context(), s, in, &proposals{file: file, retry: retry, approved: approved, mode: s.mode(dryRun)})
+			return a.runProposals(cmd.Context(), s, in, &proposals{file: file, retry: retry, approved: approved, dryRun: dryRun})
 		},
 	}
 	taskFlags(cmd)
@@ -156,7 +157,7 @@ type proposals struct {
 	file     string
 	retry    int
 	approved bool
-	mode     dispatch.Mode
+	dryRun   bool
 	progress bool
 	n        int
 	counts   map[dispatch.Status]int
@@ -174,7 +175,7 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 			return err
 		}
 		for _, a := range list {
-			if a.Actor != r.principal.Actor || a.Mode != r.mode {
+			if a.Actor != r.principal.Actor || a.Mode != r.mode(r.dryRun) {
 				continue
 			}
 			if err := r.one(ctx, a.Proposal, 0); err != nil {
@@ -204,7 +205,10 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 
 // one dispatches one proposal and prints its result.
 func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
-	origin := dispatch.Origin{Door: "cli", Mode: r.mode, Length: length}
+	if err := r.refresh(ctx, r.note); err != nil {
+		return fmt.Errorf("stopped before proposal %d: %w", r.n+1, err)
+	}
+	origin := dispatch.Origin{Door: "cli", Mode: r.mode(r.dryRun), Length: length}
 	var result dispatch.Result
 	err := error(dispatch.ErrRetryCallID)
 	if r.retry > 0 {
@@ -235,6 +239,20 @@ func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
 		fmt.Fprintf(r.stderr, "\r%d proposals", r.n)
 	}
 	return nil
+}
+
+// note tells people what happens between two proposals.
+func (r *proposals) note(format string, args ...any) {
+	if r.progress {
+		fmt.Fprint(r.stderr, "\r")
+	}
+	for i, line := range strings.Split(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n") {
+		prefix := "govern: "
+		if i > 0 {
+			prefix = "  "
+		}
+		fmt.Fprintln(r.stderr, prefix+printable(line))
+	}
 }
 
 func plural(n int, what string) string {

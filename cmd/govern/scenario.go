@@ -152,7 +152,7 @@ func (w world) Snapshot(ctx context.Context, s scenario.Setting) (*dispatch.Snap
 	source := w.source
 	var err error
 	if s.Policy != nil {
-		if source, err = policySource(s.Policy, w.config); err != nil {
+		if source, err = policySource(w.config, s.Policy); err != nil {
 			return nil, err
 		}
 	}
@@ -181,7 +181,7 @@ func (w world) Snapshot(ctx context.Context, s scenario.Setting) (*dispatch.Snap
 	}
 	c := w.config
 	c.Profiles = map[string]config.Profile{s.Profile: p}
-	if err := c.CheckNames(w.toolNames(), source.ReadableSets()); err != nil {
+	if err := c.CheckNames(source.ReadableSets(), nil); err != nil {
 		return nil, err
 	}
 	_, snapshot, err := newSnapshot(ctx, c, source, s.Wrap(w.tools))

@@ -326,7 +326,7 @@ func TestScenarioMistakes(t *testing.T) {
 		{"resolve", steps("{resolve: {}}"), []string{"step 1: resolve is not supported"}},
 		{"finish", steps("{finish: {}}"), []string{"step 1: finish is not supported"}},
 		{"a tool that cannot be unavailable", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: unavailable}]}\n" + nothing, []string{"calculate: the fault unavailable comes with outside tools"}},
-		{"a tool that cannot answer badly", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: bad_result}]}\n" + nothing, []string{"calculate: the fault bad_result comes with outside tools"}},
+		{"a tool that cannot answer badly", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: bad_result}]}\n" + nothing, []string{"calculate: the fault bad_result needs a tool that can break a promise"}},
 		{"an unknown fault", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: explode}]}\n" + nothing, []string{`there is no fault "explode"`}},
 		{"a fault of an unknown tool", "name: a mistake\nfaults: {tools: [{tool: send_message, fail: timeout}]}\n" + nothing, []string{`there is no tool "send_message"`}},
 		{"a fault that never happens", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: timeout, times: 0}]}\n" + nothing, []string{"times is 0"}},

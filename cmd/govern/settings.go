@@ -41,15 +41,13 @@ func (a *app) configPath(cmd *cobra.Command) (string, error) {
 	return file, nil
 }
 
+// parseConfig reads a configuration file, or the built-in configuration if it is empty.
 func parseConfig(file string) (config.Config, error) {
-	if file == "" {
-		b, err := govern.Files.ReadFile("config.yaml")
-		if err != nil {
-			return config.Config{}, err
-		}
-		return config.Parse("the built-in config.yaml", b)
+	builtin, err := config.Builtin(govern.Files)
+	if err != nil || file == "" {
+		return builtin, err
 	}
-	c, err := config.Read(file)
+	c, err := config.Read(file, builtin)
 	if _, unreadable := errors.AsType[*fs.PathError](err); unreadable {
 		return c, fileError(file, err)
 	}

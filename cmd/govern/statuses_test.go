@@ -52,7 +52,7 @@ What only running the call can know, or failing to decide. No policy may answer 
 | status | retryable | exit code | remedy |
 |---|---|---|---|
 `)
-	for _, s := range []dispatch.Status{dispatch.StatusNotFound, dispatch.StatusTimeout, dispatch.StatusOutcomeUnknown, dispatch.StatusInternalError, dispatch.StatusPolicyError} {
+	for _, s := range []dispatch.Status{dispatch.StatusNotFound, dispatch.StatusTimeout, dispatch.StatusOutcomeUnknown, dispatch.StatusInvalidResult, dispatch.StatusInternalError, dispatch.StatusPolicyError} {
 		require.NotEmpty(t, executionRemedies[s], s)
 		retryable := s == dispatch.StatusTimeout || s == dispatch.StatusOutcomeUnknown
 		fmt.Fprintf(&b, "| `%s` | %s | %d | %s |\n", s, yesNo(retryable), statusCode(dispatch.Result{Status: s}), executionRemedies[s])

@@ -47,7 +47,7 @@ func (r *proposals) next(ctx context.Context, t dispatch.Task) {
 	if r.counts[dispatch.StatusApprovalRequired] > 0 {
 		fmt.Fprintf(r.stderr, "to see what waits for a person:\n  %s\n", r.command("review", "list"))
 	}
-	if r.counts[dispatch.StatusPolicyError]+r.counts[dispatch.StatusInternalError] > 0 {
+	if r.counts[dispatch.StatusPolicyError]+r.counts[dispatch.StatusInternalError]+r.counts[dispatch.StatusInvalidResult] > 0 {
 		fmt.Fprintf(r.stderr, "to see what is broken:\n  %s\n", r.command("log", "decisions", "--task", t.ID))
 	}
 	if r.counts[dispatch.StatusBudgetExhausted]+r.counts[dispatch.StatusCancelled]+r.counts[dispatch.StatusDeadlineExceeded] == 0 {
@@ -84,6 +84,7 @@ var executionRemedies = map[dispatch.Status]string{
 	dispatch.StatusInternalError:  "a tool is broken; the decision log shows the detail",
 	dispatch.StatusNotFound:       "the target is permitted and does not exist; nothing ran",
 	dispatch.StatusTimeout:        "nothing happened; propose the call again, or run with --retry 2",
+	dispatch.StatusInvalidResult:  "the tool's result is not what its definition promises; nothing took place, and the decision log shows the detail",
 	dispatch.StatusOutcomeUnknown: "it took place or not; propose the same call with the same key again to learn which, and never with another key",
 	dispatch.StatusRetryExhausted: "the last attempt was transient too; try later",
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -72,13 +73,36 @@ func (a *app) showTool(d dispatch.Definition, profiles []string) error {
 	if err != nil {
 		return err
 	}
-	for _, row := range [][2]string{{"tool", d.Name}, {"version", d.Version}, {"effect", string(d.Effect)}, {"approval", string(d.Approval)},
-		{"scopes", strings.Join(d.Scopes, ", ")}, {"target", d.Target}, {"key", d.Key}, {"resource", d.Resource},
-		{"profiles", strings.Join(profiles, ", ")}, {"digest", digest}, {"purpose", d.Description}} {
+	for _, row := range [][2]string{{"tool", d.Name}, {"version", d.Version}, {"runs", d.Local}, {"effect", string(d.Effect)},
+		{"approval", string(d.Approval)}, {"scopes", strings.Join(d.Scopes, ", ")}, {"cost", positive(d.Cost)}, {"target", d.Target},
+		{"key", d.Key}, {"drop", strings.Join(d.Drop, ", ")}, {"resource", d.Resource}, {"labels", strings.Join(d.Labels, ", ")},
+		{"at most", bytesOrNone(d.Limits.OutputBytes)}, {"profiles", strings.Join(profiles, ", ")}, {"digest", digest}, {"purpose", d.Description}} {
 		if row[1] != "" {
 			fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
 		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "arguments\n%s\n", schema)
+	if _, err = fmt.Fprintf(a.stdout, "arguments\n%s\n", schema); err != nil || d.Output == nil {
+		return err
+	}
+	output, err := ijson.Indent(d.Output)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(a.stdout, "gives\n%s\n", output)
 	return err
+}
+
+func bytesOrNone(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return plural(n, "byte")
+}
+
+// positive writes a number that is left out where it is 0.
+func positive(n int64) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.FormatInt(n, 10)
 }

@@ -38,9 +38,11 @@ type system struct {
 	store      *sqlite.Store
 	dispatcher *dispatch.Dispatcher
 	principal  dispatch.Principal
+	reloader   *reloader
 }
 
-// load reads and checks configuration, policy and tools. It touches no state.
+// load reads and checks configuration, policy and tools. It touches no state. With an error comes what is known of the
+// configuration.
 func (a *app) load(cmd *cobra.Command) (governed, error) {
 	if err := checkPolicyFlags(cmd); err != nil {
 		return governed{}, err
@@ -51,11 +53,11 @@ func (a *app) load(cmd *cobra.Command) (governed, error) {
 	}
 	inFile, err := parseConfig(file)
 	if err != nil {
-		return governed{}, misuse(err)
+		return governed{config: inFile}, misuse(err)
 	}
 	c, err := inFile.Overlay(cmd.Flags())
 	if err != nil {
-		return governed{}, misuse(err)
+		return governed{config: c}, misuse(err)
 	}
 	g, err := assemble(cmd.Context(), c)
 	if err != nil {
@@ -69,13 +71,11 @@ func (a *app) load(cmd *cobra.Command) (governed, error) {
 func assemble(ctx context.Context, c config.Config) (governed, error) {
 	g := governed{config: c}
 	var err error
-	if g.source, err = policySource(c.Policy, c); err != nil {
+	if g.source, err = policySource(c, c.Policy); err != nil {
 		return g, err
 	}
-	if g.tools, err = labTools(); err != nil {
-		return g, err
-	}
-	if err = c.CheckNames(g.toolNames(), g.source.ReadableSets()); err != nil {
+	g.tools, err = newTools(c)
+	if err = errors.Join(c.CheckNames(g.source.ReadableSets(), nil), err); err != nil {
 		return g, err
 	}
 	g.policy, g.snapshot, err = newSnapshot(ctx, c, g.source, g.tools)
@@ -95,32 +95,38 @@ func (g *governed) profilesWith(tool string) []string {
 	return names
 }
 
-// embeddedPolicy is the built-in bundle with its data.
-func embeddedPolicy() (opa.Source, error) {
+// policySource is the policy at some paths, or the built-in one if there are none, with its sets of targets: those
+// that the configuration states, or else the policy's own, or else the built-in ones.
+func policySource(c config.Config, paths []string) (opa.Source, error) {
 	files, err := fs.Sub(govern.Files, "policy")
 	if err != nil {
 		return opa.Source{}, err
 	}
-	source, err := opa.ReadFS(files, "built in")
+	base, err := opa.ReadFS(files, "built in")
 	if err != nil {
-		return source, err
+		return base, err
 	}
-	sets, err := govern.Files.ReadFile("data/readable.json")
-	if err != nil {
-		return source, err
+	if !c.OwnResources() {
+		if base, err = base.WithData(c.Resources.File, c.Resources.JSON); err != nil {
+			return base, err
+		}
 	}
-	return source.WithData("data/readable.json", sets)
+	source := base
+	if len(paths) > 0 {
+		if source, err = opa.ReadPaths(paths, base); err != nil {
+			return source, err
+		}
+	}
+	if c.OwnResources() {
+		if source, err = source.WithData(c.ResourcesName(), c.Resources.JSON); err != nil {
+			return source, err
+		}
+	}
+	return withLayers(c, source)
 }
 
-// policySource is the policy at those paths, or the built-in one, under the configuration's layers.
-func policySource(paths []string, c config.Config) (opa.Source, error) {
-	core, err := embeddedPolicy()
-	if err == nil && len(paths) > 0 {
-		core, err = opa.ReadPaths(paths, core)
-	}
-	if err != nil {
-		return core, err
-	}
+// withLayers puts the configuration's layers over a policy.
+func withLayers(c config.Config, core opa.Source) (opa.Source, error) {
 	org, err := opa.ReadLayer(opa.Org, c.Org)
 	if err != nil {
 		return core, err
@@ -129,16 +135,40 @@ func policySource(paths []string, c config.Config) (opa.Source, error) {
 	return core.With(org, site), err
 }
 
-func labTools() (map[string]dispatch.Tool, error) {
-	b, err := govern.Files.ReadFile("data/documents.json")
+// newTools makes the tools that a configuration defines.
+func newTools(c config.Config) (map[string]dispatch.Tool, error) {
+	docs, err := tools.ReadDocuments(c.Documents.JSON)
 	if err != nil {
-		return nil, err
+		return nil, c.Fault("/documents", err.Error())
 	}
-	docs, err := tools.ReadDocuments(b)
+	made, err := tools.New(definitions(c), docs)
+	if wrong, ok := errors.AsType[tools.DefinitionErrors](err); ok {
+		var faults []error
+		for _, w := range wrong {
+			faults = append(faults, c.FaultOfTool(w.Tool, w.Field, w.Problem))
+		}
+		return nil, errors.Join(faults...)
+	}
 	if err != nil {
-		return nil, err
+		return nil, c.Fault("/documents", err.Error())
 	}
-	return tools.Lab(docs)
+	return made, nil
+}
+
+// definitions gives the configured tools the form that the domain knows.
+func definitions(c config.Config) map[string]dispatch.Definition {
+	out := map[string]dispatch.Definition{}
+	for name, t := range c.Tools {
+		d := dispatch.Definition{Name: name, Version: t.Version, Description: t.Description, Local: t.Local,
+			Effect: dispatch.ToolEffect(t.Effect), Approval: dispatch.ApprovalRule(t.Approval), Scopes: t.Scopes, Cost: t.Cost,
+			Target: t.Target, Key: t.Key, Drop: t.Drop, Resource: t.Resource, Labels: t.Labels,
+			Limits: dispatch.ToolLimits{OutputBytes: t.Limits.OutputBytes}, Schema: t.Schema.JSON}
+		if t.Output != nil {
+			d.Output = t.Output.JSON
+		}
+		out[name] = d
+	}
+	return out
 }
 
 // newSnapshot compiles policy and configuration into one immutable value.
@@ -147,13 +177,13 @@ func newSnapshot(ctx context.Context, c config.Config, source opa.Source, regist
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &dispatch.Snapshot{Profiles: map[string]dispatch.Profile{}, Tools: registered, Limits: ijson.DefaultLimits}
+	s := &dispatch.Snapshot{Profiles: map[string]dispatch.Profile{}, Tools: registered, Limits: c.Limits.Proposals()}
 	profiles := map[string]opa.Profile{}
 	for name, p := range c.Profiles {
 		profiles[name] = opa.Profile{Tools: p.Tools, Readable: p.Readable}
 		s.Profiles[name] = dispatch.Profile{Scopes: p.Scopes, MaxSteps: p.MaxSteps, MaxPending: p.Pending()}
 	}
-	policy, err := opa.New(ctx, opa.Options{Source: source, Profiles: profiles, Config: permissions})
+	policy, err := opa.New(ctx, opa.Options{Source: source, Profiles: profiles, Config: permissions, Timeout: c.Limits.Decision()})
 	if err != nil {
 		return nil, nil, err
 	}
@@ -161,8 +191,8 @@ func newSnapshot(ctx context.Context, c config.Config, source opa.Source, regist
 	return policy, s, nil
 }
 
-// canonicalConfig is what the policy version covers beside the policy: permissions, limits and the definitions
-// of the tools.
+// canonicalConfig is what the policy version covers beside the policy and its data: permissions, limits and the
+// definitions of the tools.
 func canonicalConfig(c config.Config, registered map[string]dispatch.Tool) (ijson.Raw, error) {
 	permissions, err := c.Canonical()
 	if err != nil {
@@ -174,12 +204,13 @@ func canonicalConfig(c config.Config, registered map[string]dispatch.Tool) (ijso
 			return nil, err
 		}
 	}
-	return ijson.Marshal(map[string]any{"config": permissions, "tools": definitions, "limits": ijson.DefaultLimits})
+	return ijson.Marshal(map[string]any{"config": permissions, "tools": definitions})
 }
 
 // start loads everything and opens the state. A command that only looks, or acts on what is there, makes none:
 // that would hide a mistyped path behind an empty list.
 func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
+	began := time.Now()
 	g, err := a.load(cmd)
 	if err != nil {
 		return nil, err
@@ -195,6 +226,7 @@ func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 	}
 	s := &system{governed: g, store: store, principal: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}}
 	s.dispatcher = dispatch.New(store, store.Key(), time.Now, g.snapshot)
+	s.reloader = newReloader(g, began, func() (governed, error) { return a.load(cmd) })
 	return s, nil
 }
 

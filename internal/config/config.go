@@ -2,14 +2,12 @@
 package config
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
-	"maps"
-	"os"
-	"slices"
+	"strings"
+	"time"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
-	"github.com/policy-dispatch/govern/internal/nearest"
 	"github.com/policy-dispatch/govern/internal/strictyaml"
 )
 
@@ -17,9 +15,9 @@ import (
 type Config struct {
 	// State is the path of the state file.
 	State string `json:"state"`
-	// Policy lists bundles and data files that replace the built-in policy; empty means the built-in one.
+	// Policy lists folders and bundles that replace the built-in policy; empty means the built-in one.
 	Policy []string `json:"policy"`
-	// Org and Site list those of the layers over it; empty means none.
+	// Org and Site list folders and bundles of the layers over the policy; empty means none.
 	Org  []string `json:"org"`
 	Site []string `json:"site"`
 	// Task and Actor are what commands use unless told otherwise.
@@ -28,15 +26,26 @@ type Config struct {
 	Profiles map[string]Profile `json:"profiles"`
 	// Tasks are made at their first use.
 	Tasks map[string]Task `json:"tasks"`
+	// Tools are the definitions of the tools that there are; absent means the built-in ones.
+	Tools map[string]Tool `json:"tools"`
+	// Resources are the named sets of targets, {"readable": {set: {target: true}}, "writable": …}; absent means those of
+	// the policy, or else the built-in ones.
+	Resources *Part `json:"resources"`
+	// Documents are the texts that can be read; absent means the built-in ones.
+	Documents *Part `json:"documents"`
+	// Reviewers are the people who review, by the name that their votes carry. Others can review too, and have no role.
+	Reviewers map[string]Reviewer `json:"reviewers"`
+	Limits    Limits              `json:"limits"`
 
-	file string // for errors
+	origin origin
 }
 
 // Profile is what a kind of work may do.
 type Profile struct {
 	Tools []string `json:"tools"`
-	// Readable names sets of targets in the policy's data.
+	// Readable and Writable name sets of targets.
 	Readable []string `json:"readable"`
+	Writable []string `json:"writable"`
 	Scopes   []string `json:"scopes"`
 	// MaxSteps bounds the judged proposals of a task; it must be stated.
 	MaxSteps int `json:"max_steps"`
@@ -52,100 +61,91 @@ type Task struct {
 	Mode string `json:"mode"`
 }
 
-// DefaultState is where the state is kept if the file does not say.
-const DefaultState = "govern.db"
+// Tool is the definition of a tool, but for its name.
+type Tool struct {
+	// Local names the operation inside govern that the tool runs.
+	Local       string `json:"local"`
+	Version     string `json:"version"`
+	Description string `json:"description"`
+	// Schema and Output are the JSON Schemas of the arguments and, if it is stated, of what the tool gives.
+	Schema *Part `json:"schema"`
+	Output *Part `json:"output"`
+	// Effect is pure, read or write; absent means write.
+	Effect string `json:"effect"`
+	// Approval is always or by_rule; absent means always for a write.
+	Approval string   `json:"approval"`
+	Scopes   []string `json:"scopes"`
+	Cost     int64    `json:"cost"`
+	// Target, Key and Drop are JSON Pointers into the arguments.
+	Target   string     `json:"target"`
+	Key      string     `json:"key"`
+	Drop     []string   `json:"drop"`
+	Resource string     `json:"resource"`
+	Labels   []string   `json:"labels"`
+	Limits   ToolLimits `json:"limits"`
+}
 
-var modes = []string{"enforce", "dry_run"}
+// ToolLimits bound what one tool gives.
+type ToolLimits struct {
+	OutputBytes int `json:"output_bytes"`
+}
 
-// DefaultMaxPending holds where a profile does not say.
-const DefaultMaxPending = 10
+// Reviewer is a person who reviews.
+type Reviewer struct {
+	Roles []string `json:"roles"`
+}
 
-// Upper limits of what a profile can state.
+// Limits bound what is read and decided.
+type Limits struct {
+	// ProposalBytes is the greatest length of a proposal; absent means that of ijson.DefaultLimits.
+	ProposalBytes int `json:"proposal_bytes"`
+	// DecisionTime is how long the policy may take for one decision, as a Go duration; absent means DefaultDecisionTime.
+	DecisionTime string `json:"decision_time"`
+}
+
+// Part is JSON that stands in the configuration, or in a file that the configuration names.
+type Part struct {
+	// File is the path as it is written there; empty if the JSON stands in the configuration itself.
+	File string
+	JSON ijson.Raw
+}
+
+// UnmarshalJSON takes an object, or the path of a file as a string.
+func (p *Part) UnmarshalJSON(b []byte) error {
+	raw := ijson.Raw(b)
+	if file, ok := ijson.String(raw); ok {
+		if file == "" {
+			return errors.New("names an empty path; name a JSON file, or write the object here")
+		}
+		p.File = file
+		return nil
+	}
+	if raw.Kind() != '{' {
+		return errors.New("wants an object, or the path of a JSON file that holds one")
+	}
+	p.JSON = raw.Clone()
+	return nil
+}
+
+// Defaults, for what a file leaves out.
 const (
-	MostSteps   = 1_000_000
-	MostPending = 10_000
+	DefaultState        = "govern.db"
+	DefaultMaxPending   = 10
+	DefaultMode         = "enforce"
+	DefaultDecisionTime = time.Second
 )
 
-// Read decodes a configuration file strictly and checks what it says by itself. Errors name the place.
-func Read(file string) (Config, error) {
-	b, err := os.ReadFile(file)
-	if err != nil {
-		return Config{}, err
-	}
-	return Parse(file, b)
-}
+// Least and greatest values that a file can state.
+const (
+	MostSteps          = 1_000_000
+	MostPending        = 10_000
+	LeastProposalBytes = 1 << 10
+	MostProposalBytes  = 16 << 20
+	LeastDecisionTime  = 10 * time.Millisecond
+	MostDecisionTime   = time.Minute
+)
 
-// Parse is Read for a file that was read already.
-func Parse(file string, b []byte) (Config, error) {
-	var c Config
-	if err := strictyaml.Unmarshal(file, b, &c); err != nil {
-		return Config{}, err
-	}
-	c.file = file
-	if c.State == "" {
-		c.State = DefaultState
-	}
-	if err := c.check(); err != nil {
-		return Config{}, fmt.Errorf("%s: %w", file, err)
-	}
-	return c, nil
-}
-
-func (c Config) check() error {
-	if slices.Contains(c.Policy, "") {
-		return errors.New("policy names an empty path; name a folder of Rego or a JSON data file, or leave it out for the built-in policy")
-	}
-	if slices.Contains(c.Org, "") || slices.Contains(c.Site, "") {
-		return errors.New("org or site names an empty path; name a folder of Rego or a JSON data file, or leave it out for no such layer")
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		p := c.Profiles[name]
-		at := "profiles." + name
-		if p.MaxSteps < 1 || p.MaxSteps > MostSteps {
-			return fmt.Errorf("%s.max_steps must state how many proposals a task may make, 1 to %d; it is %d, or missing", at, MostSteps, p.MaxSteps)
-		}
-		if n := p.MaxPending; n != nil && (*n < 1 || *n > MostPending) {
-			return fmt.Errorf("%s.max_pending is %d; give 1 to %d", at, *n, MostPending)
-		}
-		for list, names := range map[string][]string{"tools": p.Tools, "readable": p.Readable, "scopes": p.Scopes} {
-			if twice, ok := repeated(names); ok {
-				return fmt.Errorf("%s.%s names %q twice", at, list, twice)
-			}
-		}
-	}
-	for _, name := range slices.Sorted(maps.Keys(c.Tasks)) {
-		t := c.Tasks[name]
-		if _, ok := c.Profiles[t.Profile]; !ok {
-			return fmt.Errorf("tasks.%s.profile: %s", name, unknown("profile", t.Profile, slices.Sorted(maps.Keys(c.Profiles))))
-		}
-		if t.Actor == "" {
-			return fmt.Errorf("tasks.%s.actor is missing; say on whose behalf its proposals come", name)
-		}
-		if t.Mode != "" && !slices.Contains(modes, t.Mode) {
-			return fmt.Errorf("tasks.%s.mode: %s", name, unknown("mode", t.Mode, modes))
-		}
-	}
-	return nil
-}
-
-// CheckNames refuses profiles that name tools or sets of targets which do not exist. Without any set the policy's
-// data is not what it should be, and that is the policy's error.
-func (c Config) CheckNames(tools, readable []string) error {
-	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		p := c.Profiles[name]
-		for _, list := range []struct {
-			key, what    string
-			names, known []string
-		}{{"tools", "tool", p.Tools, tools}, {"readable", "set of targets", p.Readable, readable}} {
-			for _, n := range list.names {
-				if len(list.known) > 0 && !slices.Contains(list.known, n) {
-					return fmt.Errorf("%s: profiles.%s.%s: %s", c.file, name, list.key, unknown(list.what, n, list.known))
-				}
-			}
-		}
-	}
-	return nil
-}
+var modes = []string{DefaultMode, "dry_run"}
 
 // Pending is MaxPending with its default.
 func (p Profile) Pending() int {
@@ -155,38 +155,72 @@ func (p Profile) Pending() int {
 	return *p.MaxPending
 }
 
-// Canonical is the part of the configuration that is a part of the policy version: what is permitted, and not
-// where things are kept or which tasks there are.
-func (c Config) Canonical() (ijson.Raw, error) {
-	type profile struct {
-		Tools, Readable, Scopes []string
-		MaxSteps, MaxPending    int
-	}
-	profiles := map[string]profile{}
-	for name, p := range c.Profiles {
-		profiles[name] = profile{sorted(p.Tools), sorted(p.Readable), sorted(p.Scopes), p.MaxSteps, p.Pending()}
-	}
-	return ijson.Marshal(map[string]any{"profiles": profiles})
+// Proposals are the limits of a proposal.
+func (l Limits) Proposals() ijson.Limits {
+	return ijson.Limits{Bytes: cmp.Or(l.ProposalBytes, ijson.DefaultLimits.Bytes), Depth: ijson.DefaultLimits.Depth}
 }
 
-func sorted(names []string) []string {
-	return slices.Sorted(slices.Values(names))
+// Decision is DecisionTime with its default.
+func (l Limits) Decision() time.Duration {
+	if d, err := time.ParseDuration(l.DecisionTime); err == nil {
+		return d
+	}
+	return DefaultDecisionTime
 }
 
-func repeated(names []string) (string, bool) {
-	seen := map[string]bool{}
-	for _, n := range names {
-		if seen[n] {
-			return n, true
+// origin is what is needed to say where each value came from.
+type origin struct {
+	// own is the file; builtin is the built-in one, where another stands over it.
+	own, builtin *strictyaml.Document
+	// inherited names the parts that the file leaves out and that are the built-in ones.
+	inherited map[string]bool
+	// overlaid says for the key of a setting which flag or variable gave it.
+	overlaid map[string]string
+	// files are the paths of every file that was read, the configuration's own first.
+	files []string
+}
+
+// Files are the paths of every file that was read. The built-in configuration reads none.
+func (c Config) Files() []string { return c.origin.files }
+
+// Fault is an error about the value that a JSON Pointer leads to, where it was given.
+func (c Config) Fault(pointer, problem string) error {
+	if from, ok := c.overlaid(pointer); ok {
+		return errors.New(from + ": " + problem)
+	}
+	if d := c.document(pointer); d != nil {
+		return d.Fault(pointer, problem)
+	}
+	return errors.New(pointer + ": " + problem)
+}
+
+// FaultOfTool is Fault for a field of a tool's definition, which may be one of a tool's name.
+func (c Config) FaultOfTool(tool, field, problem string) error {
+	return c.Fault("/tools/"+escape(tool)+field, problem)
+}
+
+// overlaid gives the flag or variable that set the value at a pointer, or in it.
+func (c Config) overlaid(pointer string) (from string, ok bool) {
+	for key := strings.ReplaceAll(strings.TrimPrefix(pointer, "/"), "/", "."); key != ""; key, _, _ = cutLast(key) {
+		if from, ok := c.origin.overlaid[key]; ok {
+			return from, true
 		}
-		seen[n] = true
 	}
 	return "", false
 }
 
-func unknown(what, name string, known []string) string {
-	if near, ok := nearest.Name(name, known); ok {
-		return fmt.Sprintf("unknown %s %q; did you mean %q?", what, name, near)
+func cutLast(key string) (before, after string, found bool) {
+	i := strings.LastIndexByte(key, '.')
+	if i < 0 {
+		return "", key, false
 	}
-	return fmt.Sprintf("unknown %s %q; there is %q", what, name, known)
+	return key[:i], key[i+1:], true
+}
+
+// document is the one that gives, or would give, the value at a pointer.
+func (c Config) document(pointer string) *strictyaml.Document {
+	if c.origin.inherited[section(pointer)] {
+		return c.origin.builtin
+	}
+	return c.origin.own
 }

@@ -17,7 +17,7 @@ type Call struct {
 	HasID     bool
 	Tool      string
 	Arguments ijson.Raw
-	// Proposal is the canonical form of the whole.
+	// Proposal is the canonical form of the whole, without what was dropped.
 	Proposal ijson.Raw
 	// Malformed says why the bytes are no proposal; empty means that they are one.
 	Malformed string
@@ -100,6 +100,30 @@ func (c *Call) envelope(canonical ijson.Raw) error {
 		return errors.New("it has arguments that are not an object")
 	}
 	return nil
+}
+
+// read decodes a proposal, and removes at the door what the definition of its tool drops: nothing that was not signed
+// is checked, shown, recorded or run.
+func (s *Snapshot) read(proposal []byte, length int64) (Call, error) {
+	c := decode(proposal, length, s.Limits)
+	tool := s.Tools[c.Tool]
+	if c.Malformed != "" || tool == nil {
+		return c, nil
+	}
+	return c, c.drop(tool.Definition().Drop)
+}
+
+func (c *Call) drop(pointers []string) (err error) {
+	some := false
+	for _, pointer := range pointers {
+		var dropped bool
+		c.Arguments, dropped = ijson.Remove(c.Arguments, pointer)
+		some = some || dropped
+	}
+	if some {
+		c.Proposal, err = c.withID(c.Proposal, c.ID)
+	}
+	return err
 }
 
 func cut(id string) string {

@@ -62,6 +62,7 @@ const (
 	StatusNotFound       Status = "not_found"
 	StatusTimeout        Status = "timeout"
 	StatusUnavailable    Status = "unavailable"
+	StatusInvalidResult  Status = "invalid_result"
 	StatusInternalError  Status = "internal_error"
 	StatusRetryExhausted Status = "retry_exhausted"
 )
@@ -79,7 +80,7 @@ var effectOf = map[Status]Effect{
 // executionOnly are statuses that a policy may not give: only running a tool, or failing to decide, makes them.
 var executionOnly = map[Status]bool{
 	StatusPolicyError: true, StatusNotFound: true, StatusTimeout: true, StatusUnavailable: true,
-	StatusInternalError: true, StatusRetryExhausted: true,
+	StatusInvalidResult: true, StatusInternalError: true, StatusRetryExhausted: true,
 }
 
 // Reason is one finding that led to a decision.

@@ -103,6 +103,7 @@ func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
 		"ok that denies":               change(`"effect":"allow"`, `"effect":"deny"`),
 		"an allow of one's own":        change(`"status":"ok"`, `"status":"fine"`),
 		"a status of execution":        strings.Replace(denied, `"status":"outside_window"`, `"status":"timeout"`, 1),
+		"a status of a broken result":  strings.Replace(denied, `"status":"outside_window"`, `"status":"invalid_result"`, 1),
 		"a policy error":               strings.Replace(denied, `"status":"outside_window"`, `"status":"policy_error"`, 1),
 		"a status in capitals":         strings.Replace(denied, `"status":"outside_window"`, `"status":"OUTSIDE"`, 1),
 		"an empty status":              strings.Replace(denied, `"status":"outside_window"`, `"status":""`, 1),

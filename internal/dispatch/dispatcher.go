@@ -54,7 +54,10 @@ const attempts = 3
 // same call then finds out.
 func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o Origin, proposal []byte) (Result, error) {
 	snap := d.snapshot.Load()
-	call := decode(proposal, o.Length, snap.Limits)
+	call, err := snap.read(proposal, o.Length)
+	if err != nil {
+		return Result{}, err
+	}
 	key := TaskKey{Tenant: p.Tenant, ID: task}
 	release, err := d.store.Hold(ctx, key)
 	if err != nil {
@@ -86,8 +89,11 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 			return Result{}, err
 		}
 		var outcome Outcome
-		if decision.Effect == Allow {
-			outcome = tool.Run(ctx, facts.Call).checked(*facts.Tool, facts.Call.Target)
+		switch decision.Effect {
+		case Allow:
+			outcome = tool.Run(ctx, facts.Call).checked(tool, *facts.Tool, facts.Call.Target)
+		case Replay:
+			outcome = savedResult(tool, *facts.Tool, facts.Operation.Result)
 		}
 		commit, result, err := Next(facts, decision, outcome)
 		if err != nil {

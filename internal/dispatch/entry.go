@@ -70,7 +70,7 @@ type DecisionEntry struct {
 	// Status is what the caller got: the decision's, or for an allowed call that of its execution.
 	Status    Status `json:"status"`
 	Retryable bool   `json:"retryable,omitzero"`
-	// Detail explains a policy error or a broken tool to people.
+	// Detail explains a policy error, a broken tool or a withheld result to people.
 	Detail    string  `json:"detail,omitzero"`
 	Approvals []Stand `json:"approvals,omitzero"`
 }

@@ -10,7 +10,7 @@ import (
 // durable. It is a pure function: the same facts, decision and outcome give the same commit under any store,
 // in a test, a replay or a crash.
 //
-// The outcome counts only where the decision allows.
+// The outcome counts only where the decision allows or replays.
 func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 	c := Commit{Revision: f.Task.Revision, Task: f.Task}
 	c.Task.Revision++
@@ -30,7 +30,7 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 			value = o.Value
 		}
 	case Replay:
-		value = f.Operation.Result
+		value, detail = o.Value, o.Detail
 	case RequireApproval:
 		if err := c.ask(f, d); err != nil {
 			return Commit{}, Result{}, err
@@ -59,6 +59,9 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 	}
 	result := Result{Task: f.Task.ID, Step: f.Step, CallID: f.Call.id(), Status: status, Value: value, Retryable: retryable,
 		Approval: c.standing(f, status), PolicyVersion: d.PolicyVersion}
+	if d.Effect == Replay && value == nil {
+		result.ResultKnown = new(bool)
+	}
 	if d.Effect != Allow && d.Effect != Replay {
 		result.Reasons = d.Reasons
 	}

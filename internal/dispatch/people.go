@@ -21,11 +21,14 @@ type subject struct {
 // exactly means the approval of exactly this proposal in that mode; empty means Enforce.
 func (d *Dispatcher) exactly(p Principal, task string, mode Mode, proposal []byte) (subject, error) {
 	key := TaskKey{Tenant: p.Tenant, ID: task}
-	call := decode(proposal, 0, d.snapshot.Load().Limits)
+	call, err := d.snapshot.Load().read(proposal, 0)
+	if err != nil {
+		return subject{}, err
+	}
 	if call.Malformed != "" {
 		return subject{}, &Error{Misuse, "invalid_proposal", "this is not a proposal: " + call.Malformed}
 	}
-	err := call.sign(d.key, key, p.Actor)
+	err = call.sign(d.key, key, p.Actor)
 	return subject{task: key, signature: call.Signature, mode: cmp.Or(mode, Enforce)}, err
 }
 
@@ -38,6 +41,7 @@ func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (s
 	if signature != a.Signature {
 		return subject{}, ErrSignatureDiffers
 	}
+	// As it was stored: what the tool drops by now was a part of what was signed.
 	call := decode(a.Proposal, 0, d.snapshot.Load().Limits)
 	if err := call.sign(d.key, a.Task, a.Actor); err != nil || call.Signature != signature {
 		return subject{}, ErrProposalDiffers

@@ -2,6 +2,8 @@ package dispatch
 
 import (
 	"context"
+	"fmt"
+	"strings"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
@@ -70,9 +72,9 @@ func (d Definition) Digest() (string, error) {
 	return ijson.Digest("govern definition v1", b), nil
 }
 
-// Violation is one way in which arguments break a tool's schema.
+// Violation is one way in which arguments or a result break a tool's schema.
 type Violation struct {
-	// Path is a JSON Pointer into the arguments.
+	// Path is a JSON Pointer into what was checked.
 	Path string `json:"path"`
 	// Message names the rule that was broken, never the value.
 	Message string `json:"message"`
@@ -84,6 +86,8 @@ type Tool interface {
 	Definition() Definition
 	// Check compares canonical arguments with the schema; nil means that they match.
 	Check(arguments ijson.Raw) []Violation
+	// CheckOutput compares the canonical form of a value with the output schema; nil means that they match.
+	CheckOutput(value ijson.Raw) []Violation
 	// Run carries out a call whose arguments passed Check. It must not keep an effect of its own: a write
 	// returns the record to create as a value, and the store commits it with the decision.
 	Run(ctx context.Context, call Call) Outcome
@@ -97,17 +101,18 @@ type Outcome struct {
 	Ran bool
 	// Retryable says that the same call may be proposed again.
 	Retryable bool
-	// Value is the observation, and for a write the result that a replay answers.
+	// Value is the observation, and for a write the result that a replay answers; of a replay nil if the saved one may
+	// not be told any more.
 	Value ijson.Raw
 	// Record is what a local write creates under the call's target.
 	Record ijson.Raw
-	// Detail explains a broken outcome to people; the caller does not get it.
+	// Detail explains a broken or withheld result to people; the caller does not get it.
 	Detail string
 }
 
 // checked refuses an outcome that its tool's definition does not allow. Nothing has happened yet: a local
 // tool keeps no effect of its own.
-func (o Outcome) checked(def Definition, target string) Outcome {
+func (o Outcome) checked(t Tool, def Definition, target string) Outcome {
 	broken := func(detail string) Outcome {
 		return Outcome{Status: StatusInternalError, Detail: def.Name + ": " + detail}
 	}
@@ -140,5 +145,32 @@ func (o Outcome) checked(def Definition, target string) Outcome {
 	if o.Value == nil {
 		return broken("gave no result")
 	}
+	if detail := breach(t, def, o.Value); detail != "" {
+		return Outcome{Status: StatusInvalidResult, Detail: detail}
+	}
 	return o
+}
+
+// savedResult is what a replay may answer: the saved result, unless the tool could not give it now.
+func savedResult(t Tool, def Definition, saved ijson.Raw) Outcome {
+	if detail := breach(t, def, saved); detail != "" {
+		return Outcome{Detail: detail}
+	}
+	return Outcome{Value: saved}
+}
+
+// breach says to people how a canonical value breaks what its tool promises to give; empty means that it does not. It
+// names rules and lengths, never the value.
+func breach(t Tool, def Definition, value ijson.Raw) string {
+	if most := def.Limits.OutputBytes; most > 0 && len(value) > most {
+		return fmt.Sprintf("%s: the result is %d bytes long; limits.output_bytes is %d", def.Name, len(value), most)
+	}
+	var broken []string
+	for _, v := range t.CheckOutput(value) {
+		broken = append(broken, strings.TrimLeft(v.Path+" "+v.Message, " "))
+	}
+	if len(broken) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("%s: the result breaks the output schema: %s", def.Name, strings.Join(broken, "; "))
 }

@@ -33,7 +33,7 @@ func TestCheckedOutcome(t *testing.T) {
 		{"a record that is no JSON", write, Outcome{Status: StatusOK, Ran: true, Value: one, Record: ijson.Raw(`{`)}, StatusInternalError},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			got := row.o.checked(row.def, "target")
+			got := row.o.checked(promises{}, row.def, "target")
 			assert.Equal(t, row.want, got.Status)
 			if row.want == StatusInternalError {
 				assert.False(t, got.Ran)
@@ -42,7 +42,7 @@ func TestCheckedOutcome(t *testing.T) {
 			}
 		})
 	}
-	assert.Equal(t, StatusInternalError, Outcome{Status: StatusOK, Ran: true, Value: one, Record: one}.checked(write, "").Status, "a record needs a target")
-	got := Outcome{Status: StatusOK, Ran: true, Value: ijson.Raw(`{"b":1, "a":12.0}`)}.checked(read, "")
+	assert.Equal(t, StatusInternalError, Outcome{Status: StatusOK, Ran: true, Value: one, Record: one}.checked(promises{}, write, "").Status, "a record needs a target")
+	got := Outcome{Status: StatusOK, Ran: true, Value: ijson.Raw(`{"b":1, "a":12.0}`)}.checked(promises{}, read, "")
 	assert.Equal(t, `{"a":12,"b":1}`, string(got.Value), "what is recorded is canonical")
 }

@@ -81,7 +81,7 @@ func (c *converter) mapping(n *yaml.Node, path string) error {
 		if err := c.key(key, path); err != nil {
 			return err
 		}
-		inner := member(path, key.Value)
+		inner := Member(path, key.Value)
 		if line, ok := first[key.Value]; ok {
 			return c.fault(key, inner, "repeated key, already on line %d; keep one", line)
 		}
@@ -112,7 +112,7 @@ func (c *converter) key(n *yaml.Node, path string) error {
 	case n.ShortTag() == "!!merge":
 		return c.fault(n, path, "merge keys are not used here; write the keys out")
 	case !isText(n):
-		return c.fault(n, member(path, n.Value), "a key is a string; put it in quotes")
+		return c.fault(n, Member(path, n.Value), "a key is a string; put it in quotes")
 	}
 	return nil
 }

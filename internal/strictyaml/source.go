@@ -60,7 +60,7 @@ func (s source) explain(err error) error {
 	return s.fault(broken.Pointer, broken.Offset, problem)
 }
 
-func (s source) fault(pointer string, offset int64, problem string) error {
+func (s source) fault(pointer string, offset int64, problem string) *Error {
 	return &Error{File: s.file, Line: s.line(pointer, offset), Path: s.path(pointer), Problem: problem}
 }
 
@@ -72,7 +72,7 @@ func (s source) path(pointer string) string {
 		if i, err := strconv.Atoi(token); err == nil && bytes.HasPrefix(container, []byte("[")) {
 			path = index(path, i)
 		} else {
-			path = member(path, unescape.Replace(token))
+			path = Member(path, unescape.Replace(token))
 		}
 		parent += "/" + token
 	}
@@ -116,7 +116,8 @@ func tokens(pointer string) []string {
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)
 
-func member(path, name string) string {
+// Member writes the path of a member as people read it, like profiles.warehouse.
+func Member(path, name string) string {
 	if !bareKey.MatchString(name) {
 		name = strconv.Quote(name)
 	}

@@ -59,16 +59,39 @@ type Document struct {
 // Decode reads the document into a Go value, by its json tags. Errors are of type *Error.
 func (d Document) Decode(v any) error { return d.source.decode(v) }
 
+// JSON gives the JSON that says the same as the document.
+func (d Document) JSON() []byte { return d.source.json }
+
+// Fault is an error about the value that a JSON Pointer leads to, or about the nearest that is there.
+func (d Document) Fault(pointer, problem string) *Error {
+	return d.source.fault(pointer, 0, problem)
+}
+
+// Place says where the value that a JSON Pointer leads to was written, like config.yaml:12.
+func (d Document) Place(pointer string) string {
+	fault := d.source.fault(pointer, 0, "")
+	return fmt.Sprintf("%s:%d", fault.File, fault.Line)
+}
+
+// Only gives the one document of a file. Errors are of type *Error.
+func Only(file string, b []byte) (Document, error) {
+	documents, err := Documents(file, b)
+	if err != nil {
+		return Document{}, err
+	}
+	if len(documents) > 1 {
+		return Document{}, &Error{File: file, Line: documents[1].Line, Problem: "a second document; put one document into this file"}
+	}
+	return documents[0], nil
+}
+
 // Unmarshal reads a file of exactly one document into a Go value, by its json tags. Errors are of type *Error.
 func Unmarshal(file string, b []byte, v any) error {
-	documents, err := Documents(file, b)
+	document, err := Only(file, b)
 	if err != nil {
 		return err
 	}
-	if len(documents) > 1 {
-		return &Error{File: file, Line: documents[1].Line, Problem: "a second document; put one document into this file"}
-	}
-	return documents[0].Decode(v)
+	return document.Decode(v)
 }
 
 // UnmarshalJSON reads one JSON value, such as a line of JSON Lines, into a Go value, by its json tags. Line is the

@@ -38,16 +38,37 @@ func ReadDocuments(b []byte) (Documents, error) {
 	return docs, nil
 }
 
-// reachable refuses a document whose key the reading tool would never accept.
-func (docs Documents) reachable(reader dispatch.Tool) error {
+// reachable refuses a document whose key no tool would ever accept as its target.
+func (docs Documents) reachable(tools map[string]dispatch.Tool) error {
 	for _, key := range slices.Sorted(maps.Keys(docs)) {
-		arguments, err := ijson.Marshal(map[string]string{"path": key})
-		if err != nil {
-			return fmt.Errorf("documents: %q: %w", key, err)
+		var readers []string
+		accepted := false
+		for _, name := range slices.Sorted(maps.Keys(tools)) {
+			def := tools[name].Definition()
+			if def.Local != documentOperation {
+				continue
+			}
+			readers = append(readers, name)
+			// Whatever else a call needs is beside the point: only what is said of the target counts.
+			refused := slices.ContainsFunc(tools[name].Check(argument(def.Target, key)), func(v dispatch.Violation) bool { return v.Path == def.Target })
+			accepted = accepted || !refused
 		}
-		if reader.Check(arguments) != nil {
-			return fmt.Errorf("documents: %q can never be read: %s takes no such path", key, ReadDocument)
+		if len(readers) > 0 && !accepted {
+			return fmt.Errorf("documents: %q can never be read: the schema of %s takes no such target", key, list(readers, itself))
 		}
 	}
 	return nil
+}
+
+// argument gives arguments that hold nothing but a string at a pointer.
+func argument(pointer, value string) ijson.Raw {
+	var arguments any = value
+	for _, token := range slices.Backward(tokens(pointer)) {
+		arguments = map[string]any{token: arguments}
+	}
+	raw, err := ijson.Marshal(arguments)
+	if err != nil {
+		return ijson.Raw("{}")
+	}
+	return raw
 }

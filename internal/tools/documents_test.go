@@ -39,15 +39,15 @@ func TestReadDocumentsIsStrict(t *testing.T) {
 	}
 }
 
-func TestLabRefusesADocumentThatCannotBeRead(t *testing.T) {
-	tools, err := Lab(Documents{"/warehouse/../secret.txt": {"x", "v1", "text/plain"}})
+func TestDocumentThatCannotBeReadIsRefused(t *testing.T) {
+	tools, err := New(definitions(t), Documents{"/warehouse/../secret.txt": {"x", "v1", "text/plain"}})
 	assert.ErrorContains(t, err, `"/warehouse/../secret.txt" can never be read`)
 	assert.Nil(t, tools)
 }
 
-func TestLabKeepsItsOwnDocuments(t *testing.T) {
+func TestToolsKeepTheirOwnDocuments(t *testing.T) {
 	docs := Documents{"/a.txt": {"before", "v1", "text/plain"}}
-	tools, err := Lab(docs)
+	tools, err := New(definitions(t), docs)
 	require.NoError(t, err)
 	docs["/a.txt"] = Document{"after", "v2", "text/plain"}
 	outcome := run(t, tools, ReadDocument, `{"path":"/a.txt"}`)

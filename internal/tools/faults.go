@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -8,6 +9,7 @@ import (
 	"sync"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 // Faults makes tools fail on purpose, for scenarios and tests. Only code can ask for it: no configuration leads here.
@@ -16,7 +18,7 @@ import (
 type Faults struct {
 	// ReadFailures is how many reads of documents that exist time out before anything is read.
 	ReadFailures int
-	// LoseDraftReply loses the reply to the next draft that is created.
+	// LoseDraftReply loses the reply to the next record that is created.
 	LoseDraftReply bool
 	// Tools are faults of named tools; of several for one tool, the earlier happen first.
 	Tools []ToolFault
@@ -34,13 +36,14 @@ type ToolFault struct {
 // Failure is a way to fail.
 type Failure string
 
-// The ways to fail. Unavailable and BadResult need a tool outside this process.
+// The ways to fail. Unavailable needs a tool outside this process, and BadResult one that promises something of what it
+// gives: an output schema or limit.
 const (
 	Timeout     Failure = "timeout"     // the operation is not begun
 	Panic       Failure = "panic"       // the tool panics before its operation
 	LostReply   Failure = "lost_reply"  // the operation takes place, and its caller cannot know
 	Unavailable Failure = "unavailable" // the tool cannot be reached
-	BadResult   Failure = "bad_result"  // the tool's answer is not what it promised
+	BadResult   Failure = "bad_result"  // the tool's result is not what it promised
 )
 
 // faultable finds the tool of this package that can be made to fail, inside its guard.
@@ -71,11 +74,11 @@ func (f *Faults) Check(tools map[string]dispatch.Tool) error {
 	if f.ReadFailures < 0 {
 		return fmt.Errorf("faults: read_failures is %d; it must not be negative", f.ReadFailures)
 	}
-	if _, ok := tools[ReadDocument]; !ok && f.ReadFailures > 0 {
-		return fmt.Errorf("faults: read_failures needs the tool %s", ReadDocument)
+	if f.ReadFailures > 0 && !anyRuns(tools, documentOperation) {
+		return errors.New("faults: read_failures needs a tool that reads documents")
 	}
-	if _, ok := tools[RecordDraft]; !ok && f.LoseDraftReply {
-		return fmt.Errorf("faults: lose_draft_reply needs the tool %s", RecordDraft)
+	if f.LoseDraftReply && !anyRuns(tools, recordOperation) {
+		return errors.New("faults: lose_draft_reply needs a tool that creates records")
 	}
 	for _, fault := range f.Tools {
 		if err := fault.check(tools); err != nil {
@@ -85,17 +88,31 @@ func (f *Faults) Check(tools map[string]dispatch.Tool) error {
 	return nil
 }
 
+func anyRuns(tools map[string]dispatch.Tool, operation string) bool {
+	for _, t := range tools {
+		if t.Definition().Local == operation {
+			return true
+		}
+	}
+	return false
+}
+
 func (f ToolFault) check(tools map[string]dispatch.Tool) error {
 	t, ok := tools[f.Tool]
 	if !ok {
 		return fmt.Errorf("there is no tool %q; the tools are %s", f.Tool, strings.Join(slices.Sorted(maps.Keys(tools)), ", "))
 	}
-	if _, ok := faultable(t); !ok {
+	l, ok := faultable(t)
+	if !ok {
 		return fmt.Errorf("the tool %s cannot be made to fail", f.Tool)
 	}
 	switch f.Fail {
 	case Timeout, Panic, LostReply:
-	case Unavailable, BadResult:
+	case BadResult:
+		if l.badResult() == nil {
+			return fmt.Errorf("%s: the fault %s needs a tool that can break a promise; give its definition an output schema or limits.output_bytes", f.Tool, f.Fail)
+		}
+	case Unavailable:
 		return fmt.Errorf("%s: the fault %s comes with outside tools; this tool runs in this process", f.Tool, f.Fail)
 	default:
 		return fmt.Errorf("%s: there is no fault %q; the faults are %s, %s, %s, %s and %s",
@@ -107,15 +124,36 @@ func (f ToolFault) check(tools map[string]dispatch.Tool) error {
 	return nil
 }
 
-// around gives run as it is, or as the next fault of the tool makes it. A nil f has no faults.
-func (f *Faults) around(tool string, run operation) operation {
-	switch f.next(tool) {
+// badResult is a value that the tool has promised not to give, or nil if it promises nothing.
+func (t local) badResult() ijson.Raw {
+	for _, text := range []string{`null`, `false`, `0`, `""`, `[]`, `{}`} {
+		if len(t.CheckOutput(ijson.Raw(text))) > 0 {
+			return ijson.Raw(text)
+		}
+	}
+	if most := t.definition.Limits.OutputBytes; most > 0 && most < ijson.DefaultLimits.Bytes {
+		return ijson.Raw(`"` + strings.Repeat("x", most) + `"`)
+	}
+	return nil
+}
+
+// around gives the tool's run as it is, or as its next fault makes it. A nil f has no faults.
+func (f *Faults) around(t local, run operation) operation {
+	switch f.next(t.definition) {
 	case Timeout:
 		return func() dispatch.Outcome {
 			return dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true}
 		}
 	case Panic:
 		return func() dispatch.Outcome { panic("a fault that was asked for") }
+	case BadResult:
+		return func() dispatch.Outcome {
+			outcome := run()
+			if outcome.Ran {
+				outcome.Value = t.badResult()
+			}
+			return outcome
+		}
 	case LostReply:
 		return func() dispatch.Outcome {
 			outcome := run()
@@ -129,22 +167,22 @@ func (f *Faults) around(tool string, run operation) operation {
 }
 
 // next takes the tool's next fault, or gives "" if it has none left.
-func (f *Faults) next(tool string) Failure {
+func (f *Faults) next(def dispatch.Definition) Failure {
 	if f == nil {
 		return ""
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if tool == ReadDocument && f.ReadFailures > 0 {
+	if def.Local == documentOperation && f.ReadFailures > 0 {
 		f.ReadFailures--
 		return Timeout
 	}
-	if tool == RecordDraft && f.LoseDraftReply {
+	if def.Local == recordOperation && f.LoseDraftReply {
 		f.LoseDraftReply = false
 		return LostReply
 	}
 	for i := range f.Tools {
-		if fault := &f.Tools[i]; fault.Tool == tool && fault.Times > 0 {
+		if fault := &f.Tools[i]; fault.Tool == def.Name && fault.Times > 0 {
 			fault.Times--
 			return fault.Fail
 		}

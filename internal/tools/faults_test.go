@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 // timedOut is a call that was not begun.
@@ -75,11 +76,40 @@ func TestToolFaults(t *testing.T) {
 	}
 }
 
+// promising is a tool that does sums, with what its definition says beside its name.
+func promising(t *testing.T, def dispatch.Definition) map[string]dispatch.Tool {
+	t.Helper()
+	def.Version, def.Description, def.Local, def.Effect, def.Schema = "v1", "Adds.", "arithmetic", dispatch.Pure, ijson.Raw(`{"type":"object"}`)
+	tools, err := New(map[string]dispatch.Definition{"promising": def}, nil)
+	require.NoError(t, err)
+	return tools
+}
+
+// A bad result is one that the tool's own promise refuses, of an operation that took place.
+func TestBadResult(t *testing.T) {
+	for _, row := range []struct{ name, output, want string }{
+		{"a number is promised", `{"type":"integer"}`, `null`},
+		{"anything but an object is promised", `{"type":["null","boolean","number","string","array"]}`, `{}`},
+		{"whatever is short", `{}`, `"xxxx"`},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			sound := promising(t, dispatch.Definition{Output: ijson.Raw(row.output), Limits: dispatch.ToolLimits{OutputBytes: 4}})
+			tools := WithFaults(sound, &Faults{Tools: []ToolFault{{"promising", BadResult, 1}}})
+			bad := run(t, tools, "promising", `{"op":"multiply","a":7,"b":12}`)
+			assert.Equal(t, dispatch.Outcome{Status: dispatch.StatusOK, Ran: true, Value: ijson.Raw(row.want)}, bad)
+			assert.True(t, len(bad.Value) > 4 || len(tools["promising"].CheckOutput(bad.Value)) > 0)
+			good := run(t, tools, "promising", `{"op":"multiply","a":7,"b":12}`)
+			assert.Equal(t, `84`, string(good.Value))
+			assert.Nil(t, tools["promising"].CheckOutput(good.Value))
+		})
+	}
+}
+
 // There is no reply to lose of an operation that did not take place.
 func TestLostReplyOfAFailedOperation(t *testing.T) {
 	failed := dispatch.Outcome{Status: dispatch.StatusInternalError, Detail: "broken"}
 	f := &Faults{LoseDraftReply: true}
-	assert.Equal(t, failed, f.around(RecordDraft, func() dispatch.Outcome { return failed })())
+	assert.Equal(t, failed, f.around(local{definition: dispatch.Definition{Local: "record"}}, func() dispatch.Outcome { return failed })())
 }
 
 func TestFaultsLeaveTheGivenToolsAlone(t *testing.T) {
@@ -91,7 +121,7 @@ func TestFaultsLeaveTheGivenToolsAlone(t *testing.T) {
 func TestFaultsOfConcurrentCalls(t *testing.T) {
 	const failures, calls = 10, 50
 	tools := WithFaults(lab(t), &Faults{ReadFailures: failures})
-	call := dispatch.Call{ID: "c1", Tool: ReadDocument, Arguments: arguments(t, readLabels)}
+	call := callOf(tools[ReadDocument], arguments(t, readLabels))
 	var timeouts atomic.Int64
 	var wg sync.WaitGroup
 	for range calls {
@@ -125,14 +155,18 @@ func TestFaultsCheck(t *testing.T) {
 		{"none", lab(t), &Faults{}, ""},
 		{"none of no tools", nil, &Faults{}, ""},
 		{"negative", lab(t), &Faults{ReadFailures: -1}, "read_failures is -1"},
-		{"no tool to read with", only(Calculate), &Faults{ReadFailures: 1}, "needs the tool read_document"},
-		{"no tool to draft with", only(Calculate), &Faults{LoseDraftReply: true}, "needs the tool record_draft"},
+		{"no tool to read with", only(Calculate), &Faults{ReadFailures: 1}, "needs a tool that reads documents"},
+		{"no tool to draft with", only(Calculate), &Faults{LoseDraftReply: true}, "needs a tool that creates records"},
 		{"unknown tool", only(Calculate, ReadDocument), one("send_email", Timeout, 1),
 			`no tool "send_email"; the tools are calculate, read_document`},
 		{"unknown fault", lab(t), one(Calculate, "explode", 1), `no fault "explode"`},
 		{"no fault", lab(t), one(Calculate, "", 1), `no fault ""`},
 		{"unavailable", lab(t), one(Calculate, Unavailable, 1), "calculate: the fault unavailable comes with outside tools"},
-		{"bad result", lab(t), one(ReadDocument, BadResult, 1), "read_document: the fault bad_result comes with outside tools"},
+		{"bad result", lab(t), one(ReadDocument, BadResult, 1), "read_document: the fault bad_result needs a tool that can break a promise"},
+		{"bad result of a tool whose schema takes everything", promising(t, dispatch.Definition{Output: ijson.Raw(`{}`)}), one("promising", BadResult, 1),
+			"promising: the fault bad_result needs a tool that can break a promise"},
+		{"bad result of a tool with an output schema", promising(t, dispatch.Definition{Output: ijson.Raw(`{"type":"string"}`)}), one("promising", BadResult, 1), ""},
+		{"bad result of a tool with an output limit", promising(t, dispatch.Definition{Limits: dispatch.ToolLimits{OutputBytes: 1}}), one("promising", BadResult, 1), ""},
 		{"never", lab(t), one(Calculate, Timeout, 0), "times is 0"},
 		{"a tool of another kind", map[string]dispatch.Tool{"panics": panics{}}, one("panics", Timeout, 1), "cannot be made to fail"},
 		{"a guarded tool of another kind", map[string]dispatch.Tool{"panics": Guarded(panics{})}, one("panics", Timeout, 1), "cannot be made to fail"},

@@ -18,6 +18,10 @@ func (p panics) Check(ijson.Raw) []dispatch.Violation {
 	p.how()
 	return nil
 }
+func (p panics) CheckOutput(ijson.Raw) []dispatch.Violation {
+	p.how()
+	return nil
+}
 func (p panics) Run(context.Context, dispatch.Call) dispatch.Outcome {
 	p.how()
 	return dispatch.Outcome{Status: dispatch.StatusOK, Ran: true}
@@ -40,6 +44,7 @@ func TestGuarded(t *testing.T) {
 			got := Guarded(panics{tt.how}).Run(t.Context(), dispatch.Call{})
 			assert.Equal(t, dispatch.Outcome{Status: dispatch.StatusInternalError, Detail: tt.want}, got)
 			assert.Equal(t, []dispatch.Violation{{Message: "cannot be checked"}}, Guarded(panics{tt.how}).Check(nil))
+			assert.Equal(t, []dispatch.Violation{{Message: "cannot be checked"}}, Guarded(panics{tt.how}).CheckOutput(nil))
 		})
 	}
 }
@@ -50,6 +55,7 @@ func TestGuardedChangesNothingElse(t *testing.T) {
 		assert.Equal(t, inner.Definition(), tool.Definition(), name)
 		call := dispatch.Call{ID: "c1", Tool: name, Arguments: arguments(t, `{}`)}
 		assert.Equal(t, inner.Check(call.Arguments), tool.Check(call.Arguments), name)
+		assert.Equal(t, inner.CheckOutput(call.Arguments), tool.CheckOutput(call.Arguments), name)
 		assert.Equal(t, inner.Run(t.Context(), call), tool.Run(t.Context(), call), name)
 	}
 }

@@ -12,9 +12,11 @@ import (
 type local struct {
 	definition dispatch.Definition
 	arguments  *schema
-	// prepare settles what is known before anything is tried, such as that there is no such document. It gives
-	// the operation that is left to run, or nil and the outcome.
-	prepare func(dispatch.Call) (operation, dispatch.Outcome)
+	// needs is what the operation itself demands of arguments; nil is nothing.
+	needs *schema
+	// output is nil for a tool that promises nothing of what it gives.
+	output  *schema
+	prepare prepare
 	// faults is nil outside scenarios and tests.
 	faults *Faults
 }
@@ -26,14 +28,26 @@ var _ dispatch.Tool = local{}
 
 func (t local) Definition() dispatch.Definition { return t.definition }
 
-func (t local) Check(arguments ijson.Raw) []dispatch.Violation { return t.arguments.check(arguments) }
+func (t local) Check(arguments ijson.Raw) []dispatch.Violation {
+	if broken := t.arguments.check(arguments); broken != nil || t.needs == nil {
+		return broken
+	}
+	return t.needs.check(arguments)
+}
+
+func (t local) CheckOutput(value ijson.Raw) []dispatch.Violation {
+	if t.output == nil {
+		return nil
+	}
+	return t.output.check(value)
+}
 
 func (t local) Run(_ context.Context, call dispatch.Call) dispatch.Outcome {
 	run, settled := t.prepare(call)
 	if run == nil {
 		return settled
 	}
-	return t.faults.around(t.definition.Name, run)()
+	return t.faults.around(t, run)()
 }
 
 // broken is the outcome of a call that this package failed to carry out: nothing took place.

@@ -11,7 +11,7 @@ import (
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
-// schema is a compiled JSON Schema of a tool's arguments.
+// schema is a compiled JSON Schema of a tool's arguments, or of what it gives.
 type schema struct{ compiled *jsonschema.Schema }
 
 // compile compiles a JSON Schema of draft 2020-12 that stands on its own.
@@ -45,9 +45,9 @@ func (noLoader) Load(string) (any, error) {
 	return nil, errors.New("a schema may refer to nothing outside itself")
 }
 
-// check gives the ways in which canonical arguments break the schema, or nil.
-func (s *schema) check(arguments ijson.Raw) []dispatch.Violation {
-	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(arguments))
+// check gives the ways in which a canonical value breaks the schema, or nil.
+func (s *schema) check(raw ijson.Raw) []dispatch.Violation {
+	value, err := jsonschema.UnmarshalJSON(bytes.NewReader(raw))
 	if err != nil {
 		return []dispatch.Violation{{Message: "must be one JSON value"}}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/assert"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 func TestCheck(t *testing.T) {
@@ -131,6 +132,18 @@ func TestCheck(t *testing.T) {
 			assert.Equal(t, tt.want, tools[tt.tool].Check(arguments(t, tt.arguments)))
 		})
 	}
+}
+
+// What a tool gives is compared with its output schema as its arguments are with theirs; without one, anything goes.
+func TestCheckOutput(t *testing.T) {
+	tool := promising(t, dispatch.Definition{Output: ijson.Raw(`{"type":"object","properties":{"n":{"type":"integer"}},"required":["n"],"additionalProperties":false}`)})["promising"]
+	assert.Nil(t, tool.CheckOutput(arguments(t, `{"n":84}`)))
+	assert.Equal(t, []dispatch.Violation{{Path: "/n", Message: "must be an integer"}}, tool.CheckOutput(arguments(t, `{"n":"SECRET"}`)))
+	assert.Equal(t, []dispatch.Violation{{Path: "", Message: "must be an object"}}, tool.CheckOutput(arguments(t, `"SECRET"`)))
+	assert.Nil(t, promising(t, dispatch.Definition{})["promising"].CheckOutput(arguments(t, `"anything"`)))
+
+	_, err := New(map[string]dispatch.Definition{"odd": {Schema: ijson.Raw(`{}`), Output: ijson.Raw(`{"$ref":"https://example.org/schema.json"}`)}}, nil)
+	assert.ErrorContains(t, err, "tool odd: output: ")
 }
 
 // Before canonicalisation 12.0 is another text than 12; the schema itself must not care.

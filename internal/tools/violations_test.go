@@ -163,8 +163,7 @@ func FuzzCheck(f *testing.F) {
 			if found != nil {
 				continue
 			}
-			call := dispatch.Call{ID: "c1", Tool: name, Arguments: raw}
-			if outcome := tool.Run(t.Context(), call); outcome.Status == dispatch.StatusInternalError {
+			if outcome := tool.Run(t.Context(), callOf(tool, raw)); outcome.Status == dispatch.StatusInternalError {
 				t.Errorf("%s: accepted %s and then broke: %s", name, b, outcome.Detail)
 			}
 		}

@@ -1,0 +1,49 @@
+package main
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+func TestShippedDefinitions(t *testing.T) {
+	tools := newLab(t).tools
+	want := map[string]dispatch.Definition{
+		"read_document": {Local: "document", Effect: dispatch.Read, Approval: dispatch.ByRule, Scopes: []string{"read:document"},
+			Target: "/path", Resource: "readable"},
+		"calculate": {Local: "arithmetic", Effect: dispatch.Pure, Approval: dispatch.ByRule, Scopes: []string{}},
+		"record_draft": {Local: "record", Effect: dispatch.Write, Approval: dispatch.Always, Scopes: []string{"write:draft"},
+			Target: "/draft_id", Key: "/idempotency_key"},
+	}
+	assert.Len(t, tools, len(want))
+	for name, w := range want {
+		require.Contains(t, tools, name)
+		got := tools[name].Definition()
+		assert.Equal(t, name, got.Name)
+		assert.NotEmpty(t, got.Version)
+		assert.NotEmpty(t, got.Description)
+		assert.Contains(t, string(got.Schema), `"additionalProperties":false`)
+		got.Name, got.Version, got.Description, got.Schema = "", "", "", nil
+		assert.Equal(t, w, got)
+	}
+}
+
+// A digest that changes withdraws every approval that waits. If that is meant, raise the tool's version and write
+// the new digest here.
+func TestDefinitionDigests(t *testing.T) {
+	want := map[string]string{
+		"read_document": "5c6502d348ec20a60013060108d8197538169fb482f8936568196b57b8aa9b34",
+		"calculate":     "1bfe389111eaff602294fa2ee4e7c11613e4d0298c7a92af04f123689fa3b423",
+		"record_draft":  "3ae25ef7a6fa7ac3c5c35578908976dcbca0f856e6f682414c14a6b0bb6db1e9",
+	}
+	got := map[string]string{}
+	for name, tool := range newLab(t).tools {
+		digest, err := tool.Definition().Digest()
+		require.NoError(t, err)
+		got[name] = digest
+	}
+	assert.Equal(t, want, got)
+}

@@ -1,0 +1,183 @@
+package config
+
+import (
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/strictyaml"
+)
+
+// BuiltinName is how people know the built-in configuration.
+const BuiltinName = "the built-in config.yaml"
+
+// Builtin reads the configuration that the binary carries, from its files.
+func Builtin(files fs.FS) (Config, error) {
+	b, err := fs.ReadFile(files, "config.yaml")
+	if err != nil {
+		return Config{}, err
+	}
+	return parse(BuiltinName, b, Config{}, func(name string) ([]byte, string, error) {
+		b, err := fs.ReadFile(files, path.Clean(name))
+		return b, "", err
+	})
+}
+
+// Read reads a configuration file strictly, with the files that it names, and checks what it says by itself. Tools,
+// resources and documents that it leaves out are those of builtin. Errors name the place.
+//
+// The files that were read are known even if reading fails.
+func Read(file string, builtin Config) (Config, error) {
+	b, err := readAtMost(file, mostFileBytes)
+	if err != nil {
+		return Config{origin: origin{files: []string{file}}}, err
+	}
+	c, err := parse(file, b, builtin, func(name string) ([]byte, string, error) {
+		if !filepath.IsAbs(name) {
+			name = filepath.Join(filepath.Dir(file), name)
+		}
+		b, err := readAtMost(name, mostPartBytes)
+		return b, name, err
+	})
+	c.origin.files = append([]string{file}, c.origin.files...)
+	return c, err
+}
+
+// The greatest lengths of a configuration, and of a file that it names. What they hold is trusted; the bounds only keep
+// a wrong path from filling the memory.
+const (
+	mostFileBytes = 16 << 20
+	mostPartBytes = 256 << 20
+)
+
+func readAtMost(file string, most int64) ([]byte, error) {
+	f, err := os.Open(file)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, most+1))
+	if err == nil && int64(len(b)) > most {
+		err = fmt.Errorf("%s is longer than %d bytes", file, most)
+	}
+	return b, err
+}
+
+// open reads a file that the configuration names, and gives the path that it has.
+type open func(name string) (content []byte, path string, err error)
+
+func parse(file string, b []byte, builtin Config, read open) (Config, error) {
+	document, err := strictyaml.Only(file, b)
+	if err != nil {
+		return Config{}, err
+	}
+	c := Config{origin: origin{own: &document, builtin: builtin.origin.own, inherited: map[string]bool{}, overlaid: map[string]string{}}}
+	if at, found := valueless("", document.JSON()); found {
+		return c, document.Fault(at, "it has no value; write one, such as {} or [] for nothing, or remove the key")
+	}
+	if err := document.Decode(&c); err != nil {
+		return c, err
+	}
+	if err := c.readParts(read); err != nil {
+		return c, err
+	}
+	c.inherit(builtin)
+	return c, c.check()
+}
+
+// valueless finds a null. It would read as what is left out, and what is left out can mean a default. In a schema it
+// stands for itself.
+func valueless(pointer string, raw ijson.Raw) (at string, found bool) {
+	if raw.Kind() == 'n' {
+		return pointer, true
+	}
+	if schemaPlace.MatchString(pointer) {
+		return "", false
+	}
+	members, _ := ijson.Members(raw)
+	for _, m := range members {
+		if at, found := valueless(pointer+"/"+escape(m.Name), m.Value); found {
+			return at, true
+		}
+	}
+	return "", false
+}
+
+var schemaPlace = regexp.MustCompile(`^/tools/[^/]*/(schema|output)$`)
+
+// inherit takes the built-in parts in place of those that are left out.
+func (c *Config) inherit(builtin Config) {
+	take := func(section string, absent bool, part func()) {
+		if absent && builtin.origin.own != nil {
+			part()
+			c.origin.inherited[section] = true
+		}
+	}
+	take("tools", c.Tools == nil, func() { c.Tools = builtin.Tools })
+	take("resources", c.Resources == nil, func() { c.Resources = builtin.Resources })
+	take("documents", c.Documents == nil, func() { c.Documents = builtin.Documents })
+	if c.State == "" {
+		c.State = DefaultState
+	}
+}
+
+// OwnResources says whether the file itself states the sets of targets.
+func (c Config) OwnResources() bool {
+	return c.Resources != nil && !c.origin.inherited["resources"] && c.origin.builtin != nil
+}
+
+// ResourcesName says where the sets of targets stand.
+func (c Config) ResourcesName() string {
+	if c.Resources.File != "" {
+		return c.Resources.File
+	}
+	return "resources of " + c.origin.own.Place("/resources")
+}
+
+// readParts reads the files that the configuration names.
+func (c *Config) readParts(read open) error {
+	type place struct {
+		pointer string
+		part    *Part
+	}
+	parts := []place{{"/resources", c.Resources}, {"/documents", c.Documents}}
+	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
+		at := "/tools/" + escape(name)
+		parts = append(parts, place{at + "/schema", c.Tools[name].Schema}, place{at + "/output", c.Tools[name].Output})
+	}
+	for _, p := range parts {
+		if p.part == nil || p.part.File == "" {
+			continue
+		}
+		content, file, err := read(p.part.File)
+		if file != "" {
+			c.origin.files = append(c.origin.files, file)
+		}
+		if err != nil {
+			return c.Fault(p.pointer, fmt.Sprintf("%v; a path starts at the folder of the configuration", err))
+		}
+		if p.part.JSON, err = ijson.Canonical(content, ijson.Limits{Bytes: mostPartBytes, Depth: ijson.DefaultLimits.Depth}); err != nil {
+			return c.Fault(p.pointer, fmt.Sprintf("%s: %v", p.part.File, err))
+		}
+		if p.part.JSON.Kind() != '{' {
+			return c.Fault(p.pointer, p.part.File+": wants an object")
+		}
+	}
+	return nil
+}
+
+func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
+
+// section is the first name of a JSON Pointer.
+func section(pointer string) string {
+	name, _, _ := strings.Cut(strings.TrimPrefix(pointer, "/"), "/")
+	return name
+}
