@@ -50,7 +50,7 @@ As JSON it also says which layers there are, and which packs of rules they take 
 func (a *app) policyTest() *cobra.Command {
 	cmd := &cobra.Command{Use: "test", Short: "Run the policy's own Rego tests", Args: args(),
 		Long: `Each rule named test_… in a file named …_test.rego is a test. One named todo_test_… is skipped and listed; at least one
-must run. The tests of layers run with those of the policy.`,
+must run. The policy's tests see no layers; those of a layer see the policy and all layers.`,
 		Example: "  govern policy test\n  govern policy test --policy policy --policy data/readable.json"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

@@ -20,7 +20,7 @@ func (a *app) policyExport() *cobra.Command {
 		Long: `Writes the policy with its tests, its manifest, its data, and the schema of its input. Stock OPA tests and checks
 what is written; --policy DEST uses it, and as it is written it has the version that the policy in use has.
 DEST is a new or empty folder, or the name of a bundle that ends in .tar.gz: the same policy gives the same bytes.
-Layers are not written: they are bundles of their own.`,
+Not written are layers, which are bundles of their own, and the sets of targets that the configuration states.`,
 		Example: `  govern policy export my-policy
   opa test my-policy
   govern policy check --policy my-policy
@@ -30,7 +30,11 @@ Layers are not written: they are bundles of their own.`,
 			if err != nil {
 				return err
 			}
-			files, err := g.source.Files()
+			core, err := coreSource(g.config, g.config.Policy)
+			if err != nil {
+				return misuse(err)
+			}
+			files, err := core.Files()
 			if err != nil {
 				return misuse(err)
 			}

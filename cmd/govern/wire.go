@@ -95,9 +95,26 @@ func (g *governed) profilesWith(tool string) []string {
 	return names
 }
 
-// policySource is the policy at some paths, or the built-in one if there are none, with its sets of targets: those
-// that the configuration states, or else the policy's own, or else the built-in ones.
+// policySource is the policy at some paths, or the built-in one if there are none, under the configuration's layers. Its
+// sets of targets are those that the configuration states, or else the policy's own, or else the built-in ones.
 func policySource(c config.Config, paths []string) (opa.Source, error) {
+	source, err := coreSource(c, paths)
+	if err == nil && c.OwnResources() {
+		source, err = source.WithData(c.ResourcesName(), c.Resources.JSON)
+	}
+	if err != nil {
+		return source, err
+	}
+	org, err := opa.ReadLayer(opa.Org, c.Org)
+	if err != nil {
+		return source, err
+	}
+	site, err := opa.ReadLayer(opa.Site, c.Site)
+	return source.With(org, site), err
+}
+
+// coreSource is the policy without what the configuration states, and without layers.
+func coreSource(c config.Config, paths []string) (opa.Source, error) {
 	files, err := fs.Sub(govern.Files, "policy")
 	if err != nil {
 		return opa.Source{}, err
@@ -111,28 +128,10 @@ func policySource(c config.Config, paths []string) (opa.Source, error) {
 			return base, err
 		}
 	}
-	source := base
-	if len(paths) > 0 {
-		if source, err = opa.ReadPaths(paths, base); err != nil {
-			return source, err
-		}
+	if len(paths) == 0 {
+		return base, nil
 	}
-	if c.OwnResources() {
-		if source, err = source.WithData(c.ResourcesName(), c.Resources.JSON); err != nil {
-			return source, err
-		}
-	}
-	return withLayers(c, source)
-}
-
-// withLayers puts the configuration's layers over a policy.
-func withLayers(c config.Config, core opa.Source) (opa.Source, error) {
-	org, err := opa.ReadLayer(opa.Org, c.Org)
-	if err != nil {
-		return core, err
-	}
-	site, err := opa.ReadLayer(opa.Site, c.Site)
-	return core.With(org, site), err
+	return opa.ReadPaths(paths, base)
 }
 
 // newTools makes the tools that a configuration defines.
