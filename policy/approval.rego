@@ -100,6 +100,7 @@ _approved if _approval_given
 _approval_awaited if {
 	_permitted
 	is_null(input.state.operation)
+	_affordable
 	_approval in {"pending", "unasked"}
 }
 

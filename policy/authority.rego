@@ -51,3 +51,9 @@ _target_granted if {
 	some set, true in data.profiles[input.task.profile].readable
 	data.readable[set][input.call.target] == true
 }
+
+_target_granted if {
+	input.tool.resource == "writable"
+	some set, true in data.profiles[input.task.profile].writable
+	data.writable[set][input.call.target] == true
+}

@@ -113,7 +113,8 @@ test_resource_classes[note] if {
 	some note, case in {
 		"none": {"resource": "", "want": "ok"},
 		"readable": {"resource": "readable", "want": "ok"},
-		"unknown": {"resource": "writable", "want": "resource_denied"},
+		"writable, where nothing is": {"resource": "writable", "want": "resource_denied"},
+		"unknown": {"resource": "executable", "want": "resource_denied"},
 		"another case": {"resource": "Readable", "want": "resource_denied"},
 		"null": {"resource": null, "want": "resource_denied"},
 	}
@@ -135,4 +136,36 @@ test_readable_sets[note] if {
 	call := object.union(read, {"call": {"target": case.target}})
 	answer := policy.decision with input as call with data.profiles as granting with data.readable as sets
 	answer.status == case.want
+}
+
+# What may be written is its own list of sets: being readable opens nothing for a write.
+test_writable_sets[note] if {
+	sets := {"drafts": {"labels-note": true, "old-note": false}, "letters": {"to-maya": true}, "warehouse": {"labels-note": true}}
+	some note, case in {
+		"listed": {"names": {"drafts": true}, "target": "labels-note", "want": "ok"},
+		"the second of two": {"names": {"drafts": true, "letters": true}, "target": "to-maya", "want": "ok"},
+		"not the profile's": {"names": {"drafts": true}, "target": "to-maya", "want": "resource_denied"},
+		"not switched on": {"names": {"drafts": false}, "target": "labels-note", "want": "resource_denied"},
+		"listed as false": {"names": {"drafts": true}, "target": "old-note", "want": "resource_denied"},
+		"elsewhere": {"names": {"drafts": true}, "target": "office-note", "want": "resource_denied"},
+		"readable alone": {"names": {"drafts": true}, "target": "plan", "want": "resource_denied"},
+		"another case": {"names": {"drafts": true}, "target": "Labels-note", "want": "resource_denied"},
+		"none": {"names": {"drafts": true}, "target": null, "want": "resource_denied"},
+		"unknown set": {"names": {"garden": true}, "target": "labels-note", "want": "resource_denied"},
+		"no set, though it is readable": {"names": {}, "target": "plan", "want": "resource_denied"},
+	}
+	granting := {"lab": {"tools": {"record_draft": true}, "readable": {"warehouse": true}, "writable": case.names}}
+	call := object.union(granted, {"call": {"target": case.target}, "tool": {"resource": "writable"}})
+	answer := policy.decision with input as call
+		with data.profiles as granting
+		with data.writable as sets
+		with data.readable as {"drafts": {"plan": true}}
+	answer.status == case.want
+}
+
+# And being writable opens nothing for a read.
+test_writable_is_not_readable if {
+	granting := {"lab": {"tools": {"read_document": true}, "readable": {}, "writable": {"warehouse": true}}}
+	answer := policy.decision with input as read with data.profiles as granting with data.writable as data.readable
+	answer.status == "resource_denied"
 }

@@ -22,14 +22,17 @@
 #     input.tool      null, or name, version, effect, outside, approval, scopes [name], cost,
 #                     resource ("", "readable" or "writable"), labels [word]
 #     input.state     step, max_steps, cancelled, deadline (null, or rfc3339 and epoch),
+#                     budgets (cost, attempts, output: those of the profile, each {limit, spent}),
 #                     approval (null, or state, votes, expires_at_step, expires_at, policy_version, mode),
 #                     operation (null, or state, same_signature, has_result),
 #                     pending {count, limit}, target_exists
 #
 #   Data that must be loaded:
 #
-#     data.profiles   {profile: {tools: {name: true}, readable: {set: true}}}, from the configuration
+#     data.profiles   {profile: {tools: {name: true}, readable: {set: true}, writable: {set: true},
+#                     scopes: {name: true}, budgets: {name: limit}}}, from the configuration
 #     data.readable   {set: {target: true}}, from data/readable.json
+#     data.writable   {set: {target: true}}, where a profile names such a set
 #     data.govern     version; without it the version is "unversioned"
 package policy
 
@@ -38,14 +41,15 @@ package policy
 # description: |
 #   The first line whose condition holds. When an outcome holds stands here; what it says stands in its METADATA.
 #
-#   The numbers are those of docs/policy.md; 9, 12 and 13 are kept for what has yet to come. `ok`, which is 17,
-#   comes first because most calls are allowed and finding out is then cheap. It demands the opposite of every line
-#   under it, so its place changes no answer.
+#   The numbers are those of docs/policy.md; 9 and 12 are kept for what has yet to come. `ok`, which is 17, comes
+#   first because most calls are allowed and finding out is then cheap. It demands the opposite of every line under
+#   it, so its place changes no answer.
 # entrypoint: true
 decision := ok if {
 	_permitted
 	_effects_wanted
 	is_null(input.state.operation)
+	_affordable
 	_approved
 	_room_for_target
 }
@@ -73,6 +77,8 @@ else := replayed if _replayable # 10
 else := in_progress if input.state.operation.state == "started" # 11
 
 else := outcome_unknown if input.state.operation != null # 11
+
+else := budget_spent if count(_overspent) > 0 # 13
 
 else := approval_required if _approval_awaited # 14
 
@@ -130,6 +136,7 @@ _would_run if {
 	input.mode == "dry_run"
 	not _effects_wanted
 	is_null(input.state.operation)
+	_affordable
 	_approved
 	_room_for_target
 }

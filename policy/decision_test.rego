@@ -6,6 +6,7 @@ import data.policy
 profiles := {"lab": {
 	"tools": {"read_document": true, "calculate": true, "record_draft": true},
 	"readable": {"warehouse": true},
+	"writable": {},
 }}
 
 # A permitted read, with everything as it should be.
@@ -22,10 +23,10 @@ read := {
 	},
 	"tool": {
 		"name": "read_document", "version": "1", "effect": "read", "approval": "by_rule",
-		"scopes": ["read:document"], "resource": "readable",
+		"scopes": ["read:document"], "cost": 0, "resource": "readable",
 	},
 	"state": {
-		"step": 1, "max_steps": 20, "cancelled": false, "deadline": null, "approval": null, "operation": null,
+		"step": 1, "max_steps": 20, "cancelled": false, "deadline": null, "budgets": {}, "approval": null, "operation": null,
 		"pending": {"count": 0, "limit": 10}, "target_exists": false,
 	},
 }
@@ -68,6 +69,7 @@ rows := [
 	{"status": "replayed", "change": {"state": {"operation": committed}}},
 	{"status": "in_progress", "change": {"state": {"operation": {"state": "started", "same_signature": true, "has_result": false}}}},
 	{"status": "outcome_unknown", "change": {"state": {"operation": {"state": "unknown", "same_signature": true, "has_result": false}}}},
+	{"status": "budget_exhausted", "code": "budget_spent", "change": {"state": {"budgets": {"attempts": {"limit": 3, "spent": 3}}}}},
 	{"status": "approval_required", "change": {"state": {"approval": null}}},
 	{"status": "approval_rejected", "change": {"state": {"approval": object.union(approved, {"state": "rejected"})}}},
 	{"status": "approval_expired", "change": {"state": {"approval": object.union(approved, {"state": "expired"})}}},
@@ -84,7 +86,9 @@ test_order[note] if {
 	# Both change the same fact, which can have one value only, so the later one would take the earlier one away.
 	not shared(row.change, later.change)
 	note := sprintf("%s before %s", [row.status, later.status])
-	status(object.union(object.union(granted, later.change), row.change)) == row.status
+	answer := asked(object.union(object.union(granted, later.change), row.change))
+	answer.status == row.status
+	answer.reasons[0].code == object.get(row, "code", row.status)
 }
 
 shared(a, b) if {
@@ -100,7 +104,7 @@ test_order_covers_the_table if count({pair |
 	j > i
 	not shared(row.change, later.change)
 	pair := [i, j]
-}) == 137
+}) == 155
 
 test_ok if asked(read) == {
 	"effect": "allow", "status": "ok", "policy_version": "unversioned",
@@ -166,7 +170,7 @@ test_nothing_without_its_fact[note] if {
 		"deadline": "/state/deadline", "malformed": "/call/malformed", "violations": "/call/violations",
 		"the tool's name": "/tool/name", "its scopes": "/tool/scopes", "its resource class": "/tool/resource",
 		"the task's scopes": "/task/scopes", "profile": "/task/profile", "operation": "/state/operation",
-		"now": "/now", "all of the call": "/call", "the tool": "/tool", "the state": "/state", "the task": "/task",
+		"budgets": "/state/budgets", "now": "/now", "all of the call": "/call", "the tool": "/tool", "the state": "/state", "the task": "/task",
 		"an approval's votes": "/state/approval/votes", "its last step": "/state/approval/expires_at_step",
 		"its time": "/state/approval/expires_at", "its state": "/state/approval/state",
 	}
@@ -188,6 +192,7 @@ test_nobody_is_asked_without_its_fact[note] if {
 	some note, path in {
 		"cancelled": "/state/cancelled", "malformed": "/call/malformed", "violations": "/call/violations",
 		"the tool": "/tool", "profile": "/task/profile", "operation": "/state/operation", "approval": "/state/approval",
+		"budgets": "/state/budgets",
 		"pending": "/state/pending", "limit": "/state/pending/limit",
 	}
 	asked(json.remove(draft, [path])).effect == "deny"

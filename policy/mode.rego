@@ -4,8 +4,8 @@ package policy
 # METADATA
 # title: A dry run stops here
 # description: |
-#   Everything before the effect was real: authority, key, approval, room for the target. The call would run now, and
-#   does not. Calls that change nothing run in a dry run too.
+#   Everything before the effect was real: authority, key, budgets, approval, room for the target. The call would run
+#   now, and does not. Calls that change nothing run in a dry run too.
 # custom:
 #   code: dry_run
 #   effect: simulate

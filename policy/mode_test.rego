@@ -19,7 +19,7 @@ test_dry_run_comes_last[note] if {
 	status(dry(object.union(granted, row.change))) == row.status
 }
 
-test_dry_run_comes_last_covers_the_table if count(rows) == 18
+test_dry_run_comes_last_covers_the_table if count(rows) == 19
 
 test_dry_run_of_what_changes_nothing[note] if {
 	some note, effect in {"a read": "read", "a calculation": "pure"}

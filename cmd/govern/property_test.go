@@ -19,13 +19,16 @@ import (
 // Whatever is proposed, reviewed, cancelled, configured, lost and restarted, in whatever order: the promises hold,
 // read from the entries alone.
 func TestAnySequenceKeepsThePromises(t *testing.T) {
-	whole := newLab(t)
+	whole := newLab(t, budgets(config.Budgets{Cost: ptr(int64(12)), Attempts: ptr(int64(3)), Output: ptr(int64(400))}))
+	whole.redefine("read_document", costing(3))
+	whole.redefine("record_draft", costing(5))
 	c := whole.config
 	p := c.Profiles["warehouse"]
-	p.Tools = []string{"read_document", "calculate"}
+	p.Tools, p.Budgets = []string{"read_document", "calculate"}, config.Budgets{}
 	c.Profiles = map[string]config.Profile{"warehouse": p}
 	reduced, err := assemble(t.Context(), c)
 	require.NoError(t, err)
+	reduced.snapshot.Tools = whole.snapshot.Tools
 
 	rapid.Check(t, func(rt *rapid.T) {
 		l := emptyLab(t, whole.governed)
@@ -72,6 +75,8 @@ func (s *sequence) call(rt *rapid.T) string {
 		return read("r", rapid.SampledFrom([]string{"/warehouse/labels.txt", "/restricted/planning.txt", "/warehouse/none.txt"}).Draw(rt, "path"))
 	case 1:
 		return rapid.SampledFrom([]string{"", "{", `{"call_id":"x"}`, call("s", "send_message", nil), call("c", "calculate", nil)}).Draw(rt, "bad")
+	case 2:
+		return add("c")
 	default:
 		return s.draft(rt)
 	}
@@ -172,6 +177,7 @@ func (s *sequence) check(policies ...dispatch.Decider) {
 	effects, targets, used := map[string]int{}, map[string]int{}, map[string]int{}
 	cancelled := map[string]bool{}
 	steps, numbers := map[string]int{}, map[string]int{}
+	spent := map[string]dispatch.Spent{}
 	var allowed map[string]any
 	for _, entry := range entries {
 		var e map[string]any
@@ -190,10 +196,15 @@ func (s *sequence) check(policies ...dispatch.Decider) {
 			allowed = nil
 			if e["decision"].(map[string]any)["effect"] == "allow" {
 				allowed = e
+				spent[task] = s.affordable(entry, spent[task])
 			}
 			s.replays(entry, policies)
 		case dispatch.KindAction:
 			require.False(rt, cancelled[task], "nothing runs in a cancelled task")
+			value, _ := ijson.Lookup(entry.Body, "/value")
+			sum := spent[task]
+			sum.Output += int64(len(value))
+			spent[task] = sum
 			require.NotNil(rt, allowed, "no action without its decision")
 			require.EqualValues(rt, entry.Step, allowed["step"])
 			if operation, ok := e["operation"]; ok {
@@ -216,6 +227,23 @@ func (s *sequence) check(policies ...dispatch.Decider) {
 	approvals, err := s.store.Approvals(context.Background(), s.who.Tenant, "", dispatch.Consumed)
 	require.NoError(rt, err)
 	require.Len(rt, approvals, len(used), "every used approval is consumed, and no other")
+}
+
+// affordable holds an allowed run against the budgets that were stated, and against what was spent before it. It gives
+// what is spent with it, but for what it gave.
+func (s *sequence) affordable(entry dispatch.Entry, before dispatch.Spent) dispatch.Spent {
+	var recorded dispatch.DecisionEntry
+	var in dispatch.Input
+	require.NoError(s.rt, ijson.Unmarshal(entry.Body, &recorded))
+	require.NoError(s.rt, ijson.Unmarshal(recorded.Input, &in))
+	after := dispatch.Spent{Cost: before.Cost + in.Tool.Cost, Attempts: before.Attempts + 1, Output: before.Output}
+	if b := in.State.Budgets; b.Cost != nil {
+		require.Equal(s.rt, dispatch.Spent{Cost: b.Cost.Spent, Attempts: b.Attempts.Spent, Output: b.Output.Spent}, before)
+		require.LessOrEqual(s.rt, after.Cost, b.Cost.Limit)
+		require.LessOrEqual(s.rt, after.Attempts, b.Attempts.Limit)
+		require.Less(s.rt, before.Output, b.Output.Limit)
+	}
+	return after
 }
 
 func (s *sequence) replays(entry dispatch.Entry, policies []dispatch.Decider) {

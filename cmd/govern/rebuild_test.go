@@ -36,13 +36,27 @@ func fromEntries(t require.TestingT, entries []dispatch.Entry) tables {
 		id := e["task"].(string)
 		task := out.Tasks[id]
 		if task == nil {
-			task = map[string]any{"cancelled": false, "revision": 0.0}
+			task = map[string]any{"cancelled": false, "revision": 0.0, "spent": [3]float64{}}
 			out.Tasks[id] = task
 		}
 		if e["kind"] != "action" { // an action is part of its decision's commit
 			task["revision"] = task["revision"].(float64) + 1
 		}
 		task["steps"], task["entries"], task["updated"] = e["step"], e["n"].(float64)+1, e["time"]
+		// An allowed run costs what the tool's definition said then, one attempt, and the length of what it gave.
+		spent := task["spent"].([3]float64)
+		switch e["kind"] {
+		case "decision":
+			if e["decision"].(map[string]any)["effect"] == "allow" {
+				spent[0] += e["input"].(map[string]any)["tool"].(map[string]any)["cost"].(float64)
+				spent[1]++
+			}
+		case "action":
+			value, ok := ijson.Lookup(entry.Body, "/value")
+			require.True(t, ok)
+			spent[2] += float64(len(value))
+		}
+		task["spent"] = spent
 		switch e["kind"] {
 		case "task":
 			task["profile"], task["actor"] = e["profile"], e["actor"]
@@ -90,6 +104,7 @@ func fromStore(t require.TestingT, s dispatch.Store, tenant string) tables {
 			deadline = stamp(k.Deadline)
 		}
 		out.Tasks[k.ID] = map[string]any{"cancelled": k.Cancelled, "revision": float64(k.Revision), "steps": float64(k.Steps),
+			"spent":   [3]float64{float64(k.Spent.Cost), float64(k.Spent.Attempts), float64(k.Spent.Output)},
 			"entries": float64(k.Entries), "updated": stamp(k.Updated), "profile": k.Profile, "actor": k.Actor, "deadline": deadline}
 	}
 	approvals, err := s.Approvals(ctx, tenant, "")
@@ -129,6 +144,8 @@ func plain(t require.TestingT, v any) any {
 // eventful runs through everything that this version can do to a state.
 func eventful(l *lab) {
 	ctx, t := context.Background(), l.t
+	l.redefine("read_document", costing(3))
+	l.redefine("record_draft", costing(5))
 	l.propose(read("r1", "/warehouse/labels.txt"))
 	l.propose(read("r2", "/restricted/planning.txt"))
 	l.propose(`{"call_id":"x","tool":`)
@@ -168,6 +185,7 @@ func TestEntriesRebuildTheState(t *testing.T) {
 	assert.Equal(t, want.Operations, got.Operations)
 	assert.Equal(t, want.Records, got.Records)
 	assert.Len(t, got.Records, 1)
+	assert.Equal(t, 8.0, want.Tasks[l.config.Task]["spent"].([3]float64)[0], "a read and a draft")
 	states := map[any]int{}
 	for _, a := range got.Approvals {
 		states[a["state"]]++

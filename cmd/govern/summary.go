@@ -38,6 +38,9 @@ func (r *proposals) summary(ctx context.Context, failed bool) {
 	}
 	if p, ok := r.config.Profiles[t.Profile]; ok {
 		fmt.Fprintf(w, "  step %d of %d\n", min(t.Steps, p.MaxSteps), p.MaxSteps)
+		for _, row := range budgetRows(r.budgets(t)) {
+			fmt.Fprintf(w, "  %s %s\n", row[0], row[1])
+		}
 	}
 	r.next(ctx, t)
 }

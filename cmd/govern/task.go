@@ -37,7 +37,8 @@ func (a *app) taskCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
 		Use: "task", Short: "List, show and make tasks",
 		Long: `A task is one piece of delegated work: an actor, a profile that says what it may do, and a budget of steps
-that every judged proposal spends. A spent or cancelled task never comes back; make another.`,
+that every judged proposal spends. A profile can also bound what runs take. A spent or cancelled task never comes back;
+make another.`,
 	})
 	cmd.AddCommand(a.taskList(), a.taskShow(), a.taskCreate())
 	return cmd
@@ -45,20 +46,22 @@ that every judged proposal spends. A spent or cancelled task never comes back; m
 
 // taskView is a task as people and programs read it.
 type taskView struct {
-	Task      string `json:"task"`
-	Profile   string `json:"profile"`
-	Actor     string `json:"actor"`
-	State     string `json:"state"`
-	Steps     int    `json:"steps"`
-	MaxSteps  int    `json:"max_steps"`
-	Deadline  string `json:"deadline,omitzero"`
-	Pending   int    `json:"pending"`
-	UpdatedAt string `json:"updated_at"`
+	Task     string `json:"task"`
+	Profile  string `json:"profile"`
+	Actor    string `json:"actor"`
+	State    string `json:"state"`
+	Steps    int    `json:"steps"`
+	MaxSteps int    `json:"max_steps"`
+	// Budgets are those that the profile states.
+	Budgets   dispatch.InputBudgets `json:"budgets,omitzero"`
+	Deadline  string                `json:"deadline,omitzero"`
+	Pending   int                   `json:"pending"`
+	UpdatedAt string                `json:"updated_at"`
 }
 
 func (s *system) taskView(t dispatch.Task, pending int) taskView {
 	v := taskView{Task: t.ID, Profile: t.Profile, Actor: t.Actor, State: "active", Steps: t.Steps,
-		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Pending: pending, UpdatedAt: dispatch.FormatTime(t.Updated)}
+		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Budgets: s.budgets(t), Pending: pending, UpdatedAt: dispatch.FormatTime(t.Updated)}
 	if !t.Deadline.IsZero() {
 		v.Deadline = dispatch.FormatTime(t.Deadline)
 	}
@@ -71,6 +74,25 @@ func (s *system) taskView(t dispatch.Task, pending int) taskView {
 		v.State = "spent"
 	}
 	return v
+}
+
+// budgets are those of a task's profile, with what the task has spent of each.
+func (s *system) budgets(t dispatch.Task) dispatch.InputBudgets {
+	return dispatch.Budgets(s.config.Profiles[t.Profile].Budgets).After(t.Spent)
+}
+
+// budgetRows names each stated budget and says what is spent of it.
+func budgetRows(b dispatch.InputBudgets) [][2]string {
+	var rows [][2]string
+	for _, row := range []struct {
+		name string
+		*dispatch.InputBudget
+	}{{"cost", b.Cost}, {"attempts", b.Attempts}, {"output", b.Output}} {
+		if row.InputBudget != nil {
+			rows = append(rows, [2]string{row.name, fmt.Sprintf("%d of %d", row.Spent, row.Limit)})
+		}
+	}
+	return rows
 }
 
 func (a *app) taskList() *cobra.Command {
@@ -95,7 +117,11 @@ func (a *app) taskList() *cobra.Command {
 		l := a.list(f, "TASK", "PROFILE", "ACTOR", "STATE", "STEPS", "PENDING")
 		for _, t := range tasks {
 			v := s.taskView(t, pending[t.TaskKey])
-			if err := l.add(v, v.Task, v.Profile, v.Actor, v.State, fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps), fmt.Sprint(v.Pending)); err != nil {
+			steps := fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)
+			for _, row := range budgetRows(v.Budgets) {
+				steps += ", " + row[0] + " " + row[1]
+			}
+			if err := l.add(v, v.Task, v.Profile, v.Actor, v.State, steps, fmt.Sprint(v.Pending)); err != nil {
 				return err
 			}
 		}
@@ -120,8 +146,11 @@ func (a *app) taskShow() *cobra.Command {
 		if f.json() {
 			return writeJSON(a.stdout, v)
 		}
-		for _, row := range [][2]string{{"task", v.Task}, {"profile", v.Profile}, {"actor", v.Actor}, {"state", v.State},
-			{"steps", fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)}, {"pending", fmt.Sprint(v.Pending)}, {"deadline", v.Deadline}, {"updated", v.UpdatedAt}} {
+		rows := [][2]string{{"task", v.Task}, {"profile", v.Profile}, {"actor", v.Actor}, {"state", v.State},
+			{"steps", fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)}}
+		rows = append(rows, budgetRows(v.Budgets)...)
+		rows = append(rows, [2]string{"pending", fmt.Sprint(v.Pending)}, [2]string{"deadline", v.Deadline}, [2]string{"updated", v.UpdatedAt})
+		for _, row := range rows {
 			if row[1] != "" {
 				fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
 			}

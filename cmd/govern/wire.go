@@ -75,7 +75,7 @@ func assemble(ctx context.Context, c config.Config) (governed, error) {
 		return g, err
 	}
 	g.tools, err = newTools(c)
-	if err = errors.Join(c.CheckNames(g.source.ReadableSets(), nil), err); err != nil {
+	if err = errors.Join(c.CheckNames(g.source.ReadableSets(), g.source.WritableSets()), err); err != nil {
 		return g, err
 	}
 	g.policy, g.snapshot, err = newSnapshot(ctx, c, g.source, g.tools)
@@ -179,8 +179,9 @@ func newSnapshot(ctx context.Context, c config.Config, source opa.Source, regist
 	s := &dispatch.Snapshot{Profiles: map[string]dispatch.Profile{}, Tools: registered, Limits: c.Limits.Proposals()}
 	profiles := map[string]opa.Profile{}
 	for name, p := range c.Profiles {
-		profiles[name] = opa.Profile{Tools: p.Tools, Readable: p.Readable}
-		s.Profiles[name] = dispatch.Profile{Scopes: p.Scopes, MaxSteps: p.MaxSteps, MaxPending: p.Pending()}
+		budgets := dispatch.Budgets(p.Budgets)
+		profiles[name] = opa.Profile{Tools: p.Tools, Readable: p.Readable, Writable: p.Writable, Scopes: p.Scopes, Budgets: budgets}
+		s.Profiles[name] = dispatch.Profile{Scopes: p.Scopes, MaxSteps: p.MaxSteps, MaxPending: p.Pending(), Budgets: budgets}
 	}
 	policy, err := opa.New(ctx, opa.Options{Source: source, Profiles: profiles, Config: permissions, Timeout: c.Limits.Decision()})
 	if err != nil {

@@ -12,10 +12,11 @@ func (c Config) Canonical() (ijson.Raw, error) {
 	type profile struct {
 		Tools, Readable, Writable, Scopes []string
 		MaxSteps, MaxPending              int
+		Budgets                           Budgets
 	}
 	profiles := map[string]profile{}
 	for name, p := range c.Profiles {
-		profiles[name] = profile{sorted(p.Tools), sorted(p.Readable), sorted(p.Writable), sorted(p.Scopes), p.MaxSteps, p.Pending()}
+		profiles[name] = profile{sorted(p.Tools), sorted(p.Readable), sorted(p.Writable), sorted(p.Scopes), p.MaxSteps, p.Pending(), p.Budgets}
 	}
 	limits := map[string]any{"proposals": c.Limits.Proposals(), "decision_time": c.Limits.Decision().String()}
 	return ijson.Marshal(map[string]any{"profiles": profiles, "limits": limits})

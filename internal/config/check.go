@@ -68,6 +68,14 @@ func (p Profile) check(at string, fault faults) {
 	if n := p.MaxPending; n != nil && (*n < 1 || *n > MostPending) {
 		fault(at+"/max_pending", "it is %d; give 1 to %d", *n, MostPending)
 	}
+	for _, b := range []struct {
+		name  string
+		limit *int64
+	}{{"cost", p.Budgets.Cost}, {"attempts", p.Budgets.Attempts}, {"output", p.Budgets.Output}} {
+		if n := b.limit; n != nil && (*n < 0 || *n > MostBudget) {
+			fault(at+"/budgets/"+b.name, "it is %d; give 0 to %d, or leave it out for no limit", *n, int64(MostBudget))
+		}
+	}
 	names(at+"/tools", p.Tools, fault)
 	names(at+"/readable", p.Readable, fault)
 	names(at+"/writable", p.Writable, fault)

@@ -50,7 +50,15 @@ type Profile struct {
 	// MaxSteps bounds the judged proposals of a task; it must be stated.
 	MaxSteps int `json:"max_steps"`
 	// MaxPending bounds the calls of a task that wait for a person at one time; absent means DefaultMaxPending.
-	MaxPending *int `json:"max_pending"`
+	MaxPending *int    `json:"max_pending"`
+	Budgets    Budgets `json:"budgets"`
+}
+
+// Budgets bound what the runs of a task may take in all; one that is absent bounds nothing.
+type Budgets struct {
+	Cost     *int64 `json:"cost"`
+	Attempts *int64 `json:"attempts"`
+	Output   *int64 `json:"output"`
 }
 
 // Task is a task that exists by configuration.
@@ -139,6 +147,7 @@ const (
 const (
 	MostSteps          = 1_000_000
 	MostPending        = 10_000
+	MostBudget         = 1_000_000_000_000_000 // well within what every JSON number holds exactly
 	LeastProposalBytes = 1 << 10
 	MostProposalBytes  = 16 << 20
 	LeastDecisionTime  = 10 * time.Millisecond

@@ -107,6 +107,7 @@ type InputState struct {
 	MaxSteps     int             `json:"max_steps"`
 	Cancelled    bool            `json:"cancelled"`
 	Deadline     *Moment         `json:"deadline"`
+	Budgets      InputBudgets    `json:"budgets"`
 	Approval     *InputApproval  `json:"approval"`
 	Operation    *InputOperation `json:"operation"`
 	Pending      InputPending    `json:"pending"`
@@ -158,6 +159,7 @@ func (f *Facts) Input() Input {
 	// Without its profile a task has no budget that could be spent, and no tool.
 	if f.Profile != nil {
 		in.State.MaxSteps, in.State.Pending.Limit = f.Profile.MaxSteps, f.Profile.MaxPending
+		in.State.Budgets = f.Profile.Budgets.After(f.Task.Spent)
 		for _, s := range f.Profile.Scopes {
 			in.Task.Scopes[s] = true
 		}

@@ -46,7 +46,10 @@ func (d Decision) check(in Input, version string) error {
 		if in.Mode != DryRun {
 			return malformed("simulate in the mode %s", in.Mode)
 		}
-		return in.runnable()
+		if err := in.runnable(); err != nil {
+			return err
+		}
+		return in.affordable()
 	}
 	return nil
 }
@@ -75,6 +78,9 @@ func (d Decision) checkAsk(in Input) error {
 
 func (d Decision) checkAllow(in Input) error {
 	if err := in.runnable(); err != nil {
+		return err
+	}
+	if err := in.affordable(); err != nil {
 		return err
 	}
 	if in.State.Operation != nil {

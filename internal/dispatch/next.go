@@ -22,6 +22,7 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 	switch d.Effect {
 	case Allow:
 		status, retryable, detail = o.Status, o.Retryable, o.Detail
+		c.spend(f, o)
 		if o.Ran {
 			c.consume(f)
 			c.keep(f, o)
@@ -66,6 +67,15 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 		result.Reasons = d.Reasons
 	}
 	return c, result, nil
+}
+
+// spend takes an allowed run from the budgets of the task.
+func (c *Commit) spend(f Facts, o Outcome) {
+	var value ijson.Raw
+	if o.Ran {
+		value = o.Value
+	}
+	c.Task.Spent.run(f.Tool.Cost, value)
 }
 
 // consume uses up the approved approval of an executed call, whether or not this decision asked for it.

@@ -201,7 +201,7 @@ func (d *Dispatcher) CreateTask(ctx context.Context, t Task, by string) error {
 	if err := checkTask(t); err != nil {
 		return err
 	}
-	t.Steps, t.Entries, t.Revision, t.Cancelled = 0, 0, 0, false
+	t.Steps, t.Spent, t.Entries, t.Revision, t.Cancelled = 0, Spent{}, 0, 0, false
 	c, err := nextTask(t, nil, by, d.now(Task{}))
 	if err != nil {
 		return err

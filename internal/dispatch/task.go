@@ -41,6 +41,8 @@ type Task struct {
 	Actor string
 	// Steps counts the judged dispatches so far, whatever their outcome.
 	Steps int
+	// Spent is what the runs so far took.
+	Spent Spent
 	// Cancelled is terminal.
 	Cancelled bool
 	// Deadline is when the task's time is up; zero means never.
@@ -62,6 +64,8 @@ type Profile struct {
 	MaxSteps int
 	// MaxPending bounds the approvals of a task that wait for a person at one time.
 	MaxPending int
+	// Budgets bound the runs of a task. Without the budget of cost the costs of tools bound nothing.
+	Budgets Budgets
 }
 
 var taskIDForm = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$`)

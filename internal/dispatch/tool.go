@@ -50,7 +50,7 @@ type Definition struct {
 	Drop []string `json:"drop,omitzero"`
 	// Resource says which of the profile's named sets guard the target: "readable", "writable", or empty for none.
 	Resource string `json:"resource,omitzero"`
-	// Cost is what one run takes from the profile's budget of that name.
+	// Cost is what one run takes from the profile's budget of that name; in a profile without one it limits nothing.
 	Cost int64 `json:"cost,omitzero"`
 	// Labels are words for the policy: what kind of tool this is.
 	Labels []string   `json:"labels,omitzero"`

@@ -84,7 +84,7 @@ func TestPublicRulesHaveMetadata(t *testing.T) {
 			assert.Equal(t, name, own[0].Custom["code"], "a rule is named by its code")
 		}
 	}
-	assert.Equal(t, 23, public, "decision, its outcomes, and the gate")
+	assert.Equal(t, 24, public, "decision, its outcomes, and the gate")
 }
 
 func TestShippedOutcomes(t *testing.T) {
@@ -99,7 +99,7 @@ func TestShippedOutcomes(t *testing.T) {
 		"ok": dispatch.Allow, "replayed": dispatch.Replay, "approval_required": dispatch.RequireApproval,
 		"dry_run": dispatch.Simulate,
 	}
-	for _, code := range []string{"cancelled", "deadline_exceeded", "budget_exhausted", "invalid_proposal", "tool_denied",
+	for _, code := range []string{"cancelled", "deadline_exceeded", "budget_exhausted", "budget_spent", "invalid_proposal", "tool_denied",
 		"invalid_arguments", "scope_denied", "resource_denied", "idempotency_conflict", "in_progress", "outcome_unknown",
 		"approval_rejected", "approval_expired", "pending_limit", "invalid_state", "target_exists", "no_rule_matched"} {
 		want[code] = dispatch.Deny
@@ -109,6 +109,7 @@ func TestShippedOutcomes(t *testing.T) {
 		assert.Equal(t, effect, got[code].Effect, code)
 	}
 	assert.Equal(t, dispatch.Status("invalid_state"), got["no_rule_matched"].Status)
+	assert.Equal(t, dispatch.StatusBudgetExhausted, got["budget_spent"].Status)
 	assert.Contains(t, got["ok"].Place, "decision.rego:")
 }
 
@@ -159,7 +160,7 @@ func anyInput(t *rapid.T) ijson.Raw {
 		return map[string]any{"reviewer": reviewer, "decision": decision, "time": ""}
 	}
 	name := rapid.SampledFrom([]string{"read_document", "record_draft"}).Draw(t, "tool")
-	tool := map[string]any{"name": name, "version": "1", "effect": "read", "approval": "by_rule", "scopes": []string{}, "resource": ""}
+	tool := map[string]any{"name": name, "version": "1", "effect": "read", "approval": "by_rule", "scopes": []string{}, "cost": 5, "resource": ""}
 	if name == "record_draft" {
 		tool["effect"], tool["approval"] = "write", pick("asked", "always", "by_rule")
 	}
@@ -174,6 +175,7 @@ func anyInput(t *rapid.T) ijson.Raw {
 	operation := func(state string, same, result bool) any {
 		return map[string]any{"state": state, "same_signature": same, "has_result": result}
 	}
+	budget := func(limit, spent int) any { return map[string]any{"limit": limit, "spent": spent} }
 	input := map[string]any{
 		"now": moment(100), "mode": pick("mode", "enforce", "dry_run"),
 		"task": map[string]any{"tenant": "", "id": "", "actor": "learner", "profile": pick("profile", "lab", "gone"),
@@ -185,6 +187,8 @@ func anyInput(t *rapid.T) ijson.Raw {
 		"tool": pick("registered", tool, nil),
 		"state": map[string]any{"step": 5, "max_steps": pick("max_steps", 20, 5, 4), "cancelled": pick("cancelled", false, true),
 			"deadline": pick("deadline", nil, moment(100), moment(101)), "approval": approval,
+			"budgets": pick("budgets", map[string]any{}, map[string]any{"cost": budget(10, 5)}, map[string]any{"cost": budget(10, 6)},
+				map[string]any{"attempts": budget(3, 3), "output": budget(9, 9)}),
 			"operation": pick("operation", nil, operation("committed", true, true), operation("committed", false, true),
 				operation("committed", true, false), operation("started", true, false), operation("unknown", false, false)),
 			"pending":       map[string]any{"count": pick("waiting", 0, 9, 10), "limit": 10},

@@ -113,29 +113,51 @@ func (d *document) giver(at string) string {
 
 // withProfiles gives the whole document that a policy sees, but for the version.
 func (d document) withProfiles(profiles map[string]Profile) (map[string]any, error) {
-	sets, _ := d.root["readable"].(map[string]any)
-	if _, ok := d.root["readable"]; ok && sets == nil {
-		return nil, errors.New(`data.readable must be an object {set: {target: true}}`)
+	readable, err := d.sets("readable")
+	if err != nil {
+		return nil, err
 	}
-	for _, set := range slices.Sorted(maps.Keys(sets)) {
-		if _, ok := sets[set].(map[string]any); !ok {
-			return nil, fmt.Errorf("data.readable.%s must be an object {target: true}", set)
-		}
+	writable, err := d.sets("writable")
+	if err != nil {
+		return nil, err
 	}
 	granted := make(map[string]any, len(profiles))
 	for _, name := range slices.Sorted(maps.Keys(profiles)) {
 		p := profiles[name]
-		for _, set := range p.Readable {
-			if _, ok := sets[set]; !ok {
-				return nil, fmt.Errorf("profile %s names the readable set %q, which data.readable does not have; it has %s",
-					name, set, listed(slices.Sorted(maps.Keys(sets))))
-			}
+		if err := errors.Join(has(readable, name, "readable", p.Readable), has(writable, name, "writable", p.Writable)); err != nil {
+			return nil, err
 		}
-		granted[name] = map[string]any{"tools": members(p.Tools), "readable": members(p.Readable)}
+		granted[name] = map[string]any{"tools": members(p.Tools), "readable": members(p.Readable), "writable": members(p.Writable),
+			"scopes": members(p.Scopes), "budgets": p.Budgets}
 	}
 	root := d.clone().root
 	root["profiles"] = granted
 	return root, nil
+}
+
+// sets gives the named sets of targets of one class.
+func (d document) sets(class string) (map[string]any, error) {
+	sets, _ := d.root[class].(map[string]any)
+	if _, ok := d.root[class]; ok && sets == nil {
+		return nil, fmt.Errorf("data.%s must be an object {set: {target: true}}", class)
+	}
+	for _, set := range slices.Sorted(maps.Keys(sets)) {
+		if _, ok := sets[set].(map[string]any); !ok {
+			return nil, fmt.Errorf("data.%s.%s must be an object {target: true}", class, set)
+		}
+	}
+	return sets, nil
+}
+
+// has refuses a profile that names a set which is not there.
+func has(sets map[string]any, profile, class string, names []string) error {
+	for _, set := range names {
+		if _, ok := sets[set]; !ok {
+			return fmt.Errorf("profile %s names the %s set %q, which data.%[2]s does not have; it has %[4]s",
+				profile, class, set, listed(slices.Sorted(maps.Keys(sets))))
+		}
+	}
+	return nil
 }
 
 // members gives names the form in which membership is one look-up.

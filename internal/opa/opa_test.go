@@ -104,7 +104,7 @@ func sample(tb testing.TB, name string) ijson.Raw {
 		"target": "/warehouse/labels.txt", "keyed": false, "signature": "00", "malformed": nil, "violations": []any{}}
 	tool := map[string]any{"name": "read_document", "version": "1", "effect": "read", "approval": "by_rule",
 		"scopes": []any{"read:document"}, "resource": "readable"}
-	state := map[string]any{"step": 1, "max_steps": 20, "cancelled": false, "deadline": nil, "approval": nil, "operation": nil,
+	state := map[string]any{"step": 1, "max_steps": 20, "cancelled": false, "deadline": nil, "budgets": map[string]any{}, "approval": nil, "operation": nil,
 		"pending": map[string]any{"count": 0, "limit": 10}, "target_exists": false}
 	if name == "allow_draft" || name == "approval_required" {
 		call["tool"], call["keyed"], call["target"] = "record_draft", true, "labels-note"

@@ -25,6 +25,10 @@ type Profile struct {
 	Tools []string
 	// Readable names the sets of data.readable whose targets they may reach.
 	Readable []string
+	// Writable names the sets of data.writable whose targets their guarded writes may reach.
+	Writable []string
+	Scopes   []string
+	Budgets  dispatch.Budgets
 }
 
 // Options are what a policy is made of.

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
+	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
@@ -32,15 +33,17 @@ func TestLoadRefuses(t *testing.T) {
 			[]string{"bundle/b.rego", "policy.more"}},
 		"a package that begins alike": {files{"a.rego": "package policy\n\n" + allow, "b.rego": "package policy_test\n\nx := 1\n"},
 			[]string{"bundle/b.rego", "policy_test"}},
-		"syntax":          {files{"a.rego": "package policy\n\ndecision := {\n"}, []string{"bundle/a.rego"}},
-		"old Rego":        {files{"a.rego": "package policy\n\ndecision = 1 { input.x }\n"}, []string{"bundle/a.rego:3"}},
-		"empty file":      {files{"a.rego": "package policy\n\n" + allow, "b.rego": ""}, []string{"bundle/b.rego"}},
-		"not strict":      {files{"a.rego": "package policy\n\ndecision := 1 if {\n\tunused := 2\n\tinput.x\n}\n"}, []string{"bundle/a.rego:4", "unused"}},
-		"unknown call":    {files{"a.rego": "package policy\n\ndecision := nothing.here(1)\n"}, []string{"nothing.here"}},
-		"recursion":       {files{"a.rego": "package policy\n\ndecision := data.policy.decision\n"}, []string{"recursive"}},
-		"two defaults":    {files{"a.rego": "package policy\n\ndefault decision := 1\n\ndefault decision := 2\n"}, []string{"default"}},
-		"data not a set":  {files{"a.rego": "package policy\n\n" + allow, "d.json": `{"readable": {"s": ["/a"]}}`}, []string{"data.readable.s"}},
-		"data not object": {files{"a.rego": "package policy\n\n" + allow, "d.json": `{"readable": ["/a"]}`}, []string{"data.readable"}},
+		"syntax":              {files{"a.rego": "package policy\n\ndecision := {\n"}, []string{"bundle/a.rego"}},
+		"old Rego":            {files{"a.rego": "package policy\n\ndecision = 1 { input.x }\n"}, []string{"bundle/a.rego:3"}},
+		"empty file":          {files{"a.rego": "package policy\n\n" + allow, "b.rego": ""}, []string{"bundle/b.rego"}},
+		"not strict":          {files{"a.rego": "package policy\n\ndecision := 1 if {\n\tunused := 2\n\tinput.x\n}\n"}, []string{"bundle/a.rego:4", "unused"}},
+		"unknown call":        {files{"a.rego": "package policy\n\ndecision := nothing.here(1)\n"}, []string{"nothing.here"}},
+		"recursion":           {files{"a.rego": "package policy\n\ndecision := data.policy.decision\n"}, []string{"recursive"}},
+		"two defaults":        {files{"a.rego": "package policy\n\ndefault decision := 1\n\ndefault decision := 2\n"}, []string{"default"}},
+		"data not a set":      {files{"a.rego": "package policy\n\n" + allow, "d.json": `{"readable": {"s": ["/a"]}}`}, []string{"data.readable.s"}},
+		"writable not a set":  {files{"a.rego": "package policy\n\n" + allow, "d.json": `{"writable": {"s": ["/a"]}}`}, []string{"data.writable.s"}},
+		"writable not object": {files{"a.rego": "package policy\n\n" + allow, "d.json": `{"writable": ["/a"]}`}, []string{"data.writable must"}},
+		"data not object":     {files{"a.rego": "package policy\n\n" + allow, "d.json": `{"readable": ["/a"]}`}, []string{"data.readable"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, c.files)
@@ -86,29 +89,41 @@ func TestNondeterministicBuiltinsAreRefused(t *testing.T) {
 }
 
 func TestProfilesNameKnownSets(t *testing.T) {
-	with := func(sets ...string) func(*Options) {
-		return func(o *Options) { o.Profiles = map[string]Profile{"lab": {Readable: sets}} }
+	for class, with := range map[string]func(sets ...string) func(*Options){
+		"readable": func(sets ...string) func(*Options) {
+			return func(o *Options) { o.Profiles = map[string]Profile{"lab": {Readable: sets}} }
+		},
+		"writable": func(sets ...string) func(*Options) {
+			return func(o *Options) { o.Profiles = map[string]Profile{"lab": {Writable: sets}} }
+		},
+	} {
+		t.Run(class, func(t *testing.T) {
+			bundle := files{"a.rego": "package policy\n\n" + allow, "d.json": `{"` + class + `": {"warehouse": {}, "office": {}}}`}
+			_, err := load(t, bundle, with("warehouse", "office"))
+			require.NoError(t, err)
+			_, err = load(t, bundle, with("warehouse", "Warehouse"))
+			assert.EqualError(t, err, `profile lab names the `+class+` set "Warehouse", which data.`+class+` does not have; it has office, warehouse`)
+			_, err = load(t, files{"a.rego": "package policy\n\n" + allow}, with("warehouse"))
+			assert.ErrorContains(t, err, "it has none")
+		})
 	}
-	bundle := files{"a.rego": "package policy\n\n" + allow, "d.json": `{"readable": {"warehouse": {}, "office": {}}}`}
-	_, err := load(t, bundle, with("warehouse", "office"))
-	require.NoError(t, err)
-	_, err = load(t, bundle, with("warehouse", "Warehouse"))
-	require.Error(t, err)
-	assert.ErrorContains(t, err, "profile lab")
-	assert.ErrorContains(t, err, `"Warehouse"`)
-	assert.ErrorContains(t, err, "office, warehouse")
-	_, err = load(t, files{"a.rego": "package policy\n\n" + allow}, with("warehouse"))
-	assert.ErrorContains(t, err, "it has none")
 }
 
 func TestProfilesAreData(t *testing.T) {
 	p := regoPolicy(t, "decision := {\"profiles\": data.profiles, \"version\": data.govern.version}\n", func(o *Options) {
-		o.Profiles = map[string]Profile{"Lab": {Tools: []string{"b", "A", "a"}}, "lab": {}}
+		cost, attempts := int64(100), int64(0)
+		o.Profiles = map[string]Profile{"lab": {}, "Lab": {Tools: []string{"b", "A", "a"}, Scopes: []string{"read:document"},
+			Writable: []string{"drafts"}, Budgets: dispatch.Budgets{Cost: &cost, Attempts: &attempts}}}
+		source, err := o.Source.WithData("d.json", []byte(`{"writable": {"drafts": {}}}`))
+		require.NoError(t, err)
+		o.Source = source
 	})
 	raw, err := p.Decide(t.Context(), ijson.Raw(`{}`))
 	require.NoError(t, err)
-	assert.JSONEq(t, `{"profiles": {"Lab": {"tools": {"A": true, "a": true, "b": true}, "readable": {}},
-		"lab": {"tools": {}, "readable": {}}}, "version": "`+p.Version()+`"}`, string(raw))
+	assert.JSONEq(t, `{"profiles": {
+		"Lab": {"tools": {"A": true, "a": true, "b": true}, "readable": {}, "writable": {"drafts": true}, "scopes": {"read:document": true},
+			"budgets": {"attempts": 0, "cost": 100}},
+		"lab": {"tools": {}, "readable": {}, "writable": {}, "scopes": {}, "budgets": {}}}, "version": "`+p.Version()+`"}`, string(raw))
 }
 
 // Two modules of one base name, from two folders: neither may displace the other.

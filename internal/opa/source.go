@@ -57,6 +57,12 @@ func (s Source) ReadableSets() []string {
 	return slices.Sorted(maps.Keys(sets))
 }
 
+// WritableSets names the sets of data.writable; nil if the source has none that could be one.
+func (s Source) WritableSets() []string {
+	sets, _ := s.data.root["writable"].(map[string]any)
+	return slices.Sorted(maps.Keys(sets))
+}
+
 // ReadFS reads a bundle of the core from the top folder of a file system: *.rego, *_test.rego, .manifest and *.json. What
 // lies in other folders below it is no part of the bundle, so Rego there is an error.
 func ReadFS(fsys fs.FS, label string) (Source, error) {

@@ -14,10 +14,15 @@ func scanTask(stmt *sqlite.Stmt) (dispatch.Task, error) {
 	deadline, err := getTime(stmt, "deadline")
 	updated, err2 := getTime(stmt, "updated")
 	return dispatch.Task{
-		TaskKey:   dispatch.TaskKey{Tenant: stmt.GetText("tenant"), ID: stmt.GetText("id")},
-		Profile:   stmt.GetText("profile"),
-		Actor:     stmt.GetText("actor"),
-		Steps:     int(stmt.GetInt64("steps")),
+		TaskKey: dispatch.TaskKey{Tenant: stmt.GetText("tenant"), ID: stmt.GetText("id")},
+		Profile: stmt.GetText("profile"),
+		Actor:   stmt.GetText("actor"),
+		Steps:   int(stmt.GetInt64("steps")),
+		Spent: dispatch.Spent{
+			Cost:     stmt.GetInt64("spent_cost"),
+			Attempts: stmt.GetInt64("spent_attempts"),
+			Output:   stmt.GetInt64("spent_output"),
+		},
 		Cancelled: stmt.GetBool("cancelled"),
 		Deadline:  deadline,
 		Updated:   updated,

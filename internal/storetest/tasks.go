@@ -15,6 +15,7 @@ var tasks = []part{
 	{"a task comes back as it was written", func(t *testing.T, s dispatch.Store) {
 		c := create(key("labels-1"))
 		c.Task.Steps, c.Task.Entries, c.Task.Cancelled = 7, 3, true
+		c.Task.Spent = dispatch.Spent{Cost: 1 << 40, Attempts: 5, Output: 1 << 30}
 		c.Task.Deadline, c.Task.Updated = at(time.Hour), at(1500*time.Millisecond)
 		want := apply(t, s, c)
 
@@ -47,6 +48,7 @@ var tasks = []part{
 		task := apply(t, s, create(key("labels-1")))
 		c := step(task)
 		c.Task.Profile, c.Task.Actor, c.Task.Cancelled, c.Task.Deadline = "other", "teacher", true, time.Time{}
+		c.Task.Spent = dispatch.Spent{Cost: 7, Attempts: 2, Output: 300}
 		want := apply(t, s, c)
 		assert.Equal(t, want, load(t, s, task.TaskKey, dispatch.Lookup{}).Task)
 	}},

@@ -15,6 +15,9 @@ import (
 // nameForm is what protocols between models and tools have in common.
 var nameForm = regexp.MustCompile(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
 
+// mostCost keeps the sum of any number of runs that a task can make within what a number holds exactly.
+const mostCost = 1_000_000_000
+
 // check says what is wrong with a definition by itself.
 func check(def dispatch.Definition) (problems []DefinitionError) {
 	wrong := func(field, format string, args ...any) {
@@ -63,8 +66,8 @@ func check(def dispatch.Definition) (problems []DefinitionError) {
 	if def.Key != "" && def.Effect != dispatch.Write {
 		wrong("/key", "only a write has an idempotency key; remove it")
 	}
-	if def.Cost < 0 {
-		wrong("/cost", "a cost is 0 or more")
+	if def.Cost < 0 || def.Cost > mostCost {
+		wrong("/cost", "a cost is 0 to %d", mostCost)
 	}
 	if def.Limits.OutputBytes < 0 {
 		wrong("/limits/output_bytes", "a limit is 1 byte or more; leave it out for none")

@@ -68,7 +68,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		"the target as the key":          {func(d *dispatch.Definition) { d.Key = "/id" }, "key: target and key are the same argument"},
 		"an unknown resource":            {func(d *dispatch.Definition) { d.Resource = "Writable" }, `resource: "Writable" is no kind of resource`},
 		"a write that is read":           {func(d *dispatch.Definition) { d.Resource = "readable" }, "resource: a write's target is guarded by writable sets"},
-		"a negative cost":                {func(d *dispatch.Definition) { d.Cost = -1 }, "cost: a cost is 0 or more"},
+		"a negative cost":                {func(d *dispatch.Definition) { d.Cost = -1 }, "cost: a cost is 0 to 1000000000"},
 		"a negative limit":               {func(d *dispatch.Definition) { d.Limits.OutputBytes = -1 }, "limits/output_bytes: "},
 		"a scope twice":                  {func(d *dispatch.Definition) { d.Scopes = []string{"a", "A", "a"} }, "scopes/2: a is named twice"},
 		"an empty scope":                 {func(d *dispatch.Definition) { d.Scopes = []string{""} }, "scopes/0: it is empty"},

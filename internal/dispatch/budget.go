@@ -1,0 +1,65 @@
+package dispatch
+
+import "github.com/policy-dispatch/govern/internal/ijson"
+
+// Budgets bound what the runs of a task may take in all. A nil one bounds nothing.
+type Budgets struct {
+	// Cost bounds the sum of what the tools' definitions say that a run costs.
+	Cost *int64 `json:"cost,omitzero"`
+	// Attempts bounds the runs.
+	Attempts *int64 `json:"attempts,omitzero"`
+	// Output bounds the bytes that the runs gave: nothing runs once it is reached.
+	Output *int64 `json:"output,omitzero"`
+}
+
+// Spent is what the runs of a task took so far, whether or not a budget bounds it.
+type Spent struct {
+	Cost     int64
+	Attempts int64
+	Output   int64
+}
+
+// InputBudgets is input.state.budgets: the budgets that the profile states, and no other.
+type InputBudgets struct {
+	Cost     *InputBudget `json:"cost,omitzero"`
+	Attempts *InputBudget `json:"attempts,omitzero"`
+	Output   *InputBudget `json:"output,omitzero"`
+}
+
+// InputBudget is one member of input.state.budgets.
+type InputBudget struct {
+	Limit int64 `json:"limit"`
+	Spent int64 `json:"spent"`
+}
+
+// After compares the budgets with what was spent.
+func (b Budgets) After(s Spent) InputBudgets {
+	after := func(limit *int64, spent int64) *InputBudget {
+		if limit == nil {
+			return nil
+		}
+		return &InputBudget{Limit: *limit, Spent: spent}
+	}
+	return InputBudgets{Cost: after(b.Cost, s.Cost), Attempts: after(b.Attempts, s.Attempts), Output: after(b.Output, s.Output)}
+}
+
+// run adds one allowed run, whatever came of it: what was tried was paid for. The value is nil if nothing took place.
+func (s *Spent) run(cost int64, value ijson.Raw) {
+	s.Cost += cost
+	s.Attempts++
+	s.Output += int64(len(value))
+}
+
+// affordable says whether the budgets have room for the call. How much it will give is not known before.
+func (in Input) affordable() error {
+	b := in.State.Budgets
+	switch {
+	case b.Cost != nil && b.Cost.Spent+in.Tool.Cost > b.Cost.Limit:
+		return malformed("the budget of cost is spent")
+	case b.Attempts != nil && b.Attempts.Spent >= b.Attempts.Limit:
+		return malformed("the budget of attempts is spent")
+	case b.Output != nil && b.Output.Spent >= b.Output.Limit:
+		return malformed("the budget of output is spent")
+	}
+	return nil
+}

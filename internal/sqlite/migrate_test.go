@@ -1,0 +1,62 @@
+package sqlite
+
+import (
+	"fmt"
+	"testing"
+
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
+	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+)
+
+// version1 makes a store as the first version of the tables had it, with two tasks: one that has run and one that has not.
+func version1(t *testing.T, path string) {
+	t.Helper()
+	first, err := migrations.ReadFile("migrations/0001_state.sql")
+	require.NoError(t, err)
+	entry := func(step, n int, kind, body string) string {
+		return fmt.Sprintf("INSERT INTO entries (tenant, task, step, n, kind, body) VALUES ('default', 'labels-1', %d, %d, '%s', CAST('%s' AS BLOB));\n", step, n, kind, body)
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate)
+	require.NoError(t, err)
+	require.NoError(t, sqlitex.ExecuteScript(conn, string(first)+
+		"INSERT INTO tasks VALUES ('default', 'labels-1', 'labels', 'learner', 4, 0, NULL, '2026-03-01T12:00:00.000Z', 1, 9);\n"+
+		"INSERT INTO tasks VALUES ('default', 'labels-2', 'labels', 'learner', 0, 1, NULL, '2026-03-01T12:00:00.000Z', 1, 2);\n"+
+		entry(0, 0, "task", `{"kind":"task"}`)+
+		entry(1, 0, "decision", `{"decision":{"effect":"allow"},"status":"ok"}`)+
+		entry(1, 1, "action", `{"value":{"a":"é\n","b":[1e+30,0.1]}}`)+
+		entry(2, 0, "decision", `{"decision":{"effect":"allow"},"status":"timeout"}`)+
+		entry(3, 0, "decision", `{"decision":{"effect":"deny"},"status":"tool_denied"}`)+
+		entry(4, 0, "decision", `{"decision":{"effect":"allow"},"status":"ok"}`)+
+		entry(4, 1, "action", `{"value":84}`)+
+		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = 1;", applicationID), nil))
+	require.NoError(t, conn.Close())
+}
+
+// A store of the first version opens, with everything in it, and knows what its tasks have spent: two runs that gave
+// something, and one that did not.
+func TestUpgradeFromVersion1(t *testing.T) {
+	path := newPath(t)
+	version1(t, path)
+	s := openFile(t, path)
+	assert.Equal(t, len(migrationNames()), pragma(t, s.writer.conn, "user_version"))
+
+	ran, err := s.Task(t.Context(), named("labels-1"))
+	require.NoError(t, err)
+	assert.Equal(t, dispatch.Spent{Attempts: 3, Output: int64(len(`{"a":"é\n","b":[1e+30,0.1]}`) + len(`84`))}, ran.Spent)
+	assert.Equal(t, []any{"labels", "learner", 4, false, 1, int64(9)}, []any{ran.Profile, ran.Actor, ran.Steps, ran.Cancelled, ran.Entries, ran.Revision})
+	idle, err := s.Task(t.Context(), named("labels-2"))
+	require.NoError(t, err)
+	assert.Zero(t, idle.Spent)
+	assert.True(t, idle.Cancelled)
+
+	c := next(ran)
+	c.Task.Spent.Cost = 5
+	require.NoError(t, s.Apply(t.Context(), c))
+	again, err := s.Task(t.Context(), named("labels-1"))
+	require.NoError(t, err)
+	assert.Equal(t, c.Task, again)
+}
