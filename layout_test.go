@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"internal/strictyaml": {"internal/ijson", "internal/nearest"},
 	"internal/dispatch":   {"internal/ijson"},
 	"internal/journal":    {"internal/dispatch", "internal/ijson"},
-	"internal/opa":        {"internal/dispatch", "internal/ijson", "internal/nearest"},
+	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson"},
 	"internal/storetest":  {"internal/dispatch", "internal/ijson"},

@@ -16,9 +16,14 @@ func (g *governed) command(words ...string) string {
 	if g.file != "" {
 		words = append(words, "--config", g.file)
 	}
-	if !slices.Equal(g.config.Policy, g.inFile.Policy) {
-		for _, path := range g.config.Policy {
-			words = append(words, "--policy", path)
+	for _, list := range []struct {
+		flag          string
+		given, inFile []string
+	}{{"--policy", g.config.Policy, g.inFile.Policy}, {"--org", g.config.Org, g.inFile.Org}, {"--site", g.config.Site, g.inFile.Site}} {
+		if !slices.Equal(list.given, list.inFile) {
+			for _, path := range list.given {
+				words = append(words, list.flag, path)
+			}
 		}
 	}
 	if g.config.State != g.inFile.State {

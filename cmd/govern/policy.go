@@ -12,19 +12,21 @@ import (
 
 func (a *app) policyCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
-		Use: "policy", Short: "The policy's version, and its tests",
-		Long: `The policy is one bundle of Rego. The built-in one is used unless --policy names folders and data files.
+		Use: "policy", Short: "The policy: its version, its tests, and what is wrong with it",
+		Long: `The policy is one bundle of Rego. The built-in one is used unless --policy names folders, .tar.gz bundles and data
+files. --org and --site put layers over it, bundles of their own that can only narrow what it allows.
 Stock OPA tests and checks the same files: opa test policy data/readable.json.`,
 	})
-	cmd.AddCommand(a.policyVersion(), a.policyTest())
+	cmd.AddCommand(a.policyVersion(), a.policyTest(), a.policyCheck(), a.policyEval(), a.policyExport())
 	return cmd
 }
 
 func (a *app) policyVersion() *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "The version that every result carries", Args: args(),
-		Long: `The version is <revision>@sha256:<digest>. The digest covers the policy, its data, and everything in the
-configuration that says what is permitted; so a change in any of them is another version.`,
-		Example: "  govern policy version --policy policy --policy data/readable.json"}
+		Long: `The version is <revision>@sha256:<digest>. The digest covers the policy, its layers, their data, and everything in
+the configuration that says what is permitted; so a change in any of them is another version.
+As JSON it also says which layers there are, and which packs of rules they take in.`,
+		Example: "  govern policy version --policy policy --policy data/readable.json\n  govern policy version --site examples/layers/site --format json"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		g, err := a.load(cmd)
@@ -32,7 +34,12 @@ configuration that says what is permitted; so a change in any of them is another
 			return err
 		}
 		if f.json() {
-			return writeJSON(a.stdout, map[string]string{"policy_version": g.policy.Version(), "revision": g.source.Revision(), "source": g.source.Label()})
+			return writeJSON(a.stdout, struct {
+				Version  string     `json:"policy_version"`
+				Revision string     `json:"revision"`
+				Source   string     `json:"source"`
+				Layers   []layerRow `json:"layers"`
+			}{g.policy.Version(), g.source.Revision(), g.source.Label(), layersOf(g)})
 		}
 		_, err = fmt.Fprintln(a.stdout, g.policy.Version())
 		return err
@@ -43,7 +50,7 @@ configuration that says what is permitted; so a change in any of them is another
 func (a *app) policyTest() *cobra.Command {
 	cmd := &cobra.Command{Use: "test", Short: "Run the policy's own Rego tests", Args: args(),
 		Long: `Each rule named test_… in a file named …_test.rego is a test. One named todo_test_… is skipped and listed; at least one
-must run.`,
+must run. The policy's tests see no layers; those of a layer see the policy and all layers.`,
 		Example: "  govern policy test\n  govern policy test --policy policy --policy data/readable.json"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

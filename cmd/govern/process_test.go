@@ -704,6 +704,9 @@ func (h home) terms(instead, more string) {
 	require.NoError(h.t, err)
 	require.NoError(h.t, os.Mkdir(filepath.Join(h.dir, "policy"), 0o700))
 	for _, f := range files {
+		if f.IsDir() {
+			continue
+		}
 		b, err := govern.Files.ReadFile("policy/" + f.Name())
 		require.NoError(h.t, err)
 		text := string(b)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -152,23 +154,29 @@ func ijsonString(t *testing.T, s string) string {
 	return string(b)
 }
 
-// layeredLab is a lab under what the site says, given as data: {"require_approval": […]}.
-func layeredLab(t *testing.T, site string) *lab {
+// layeredLab is a lab whose site adds members to one of its sets.
+func layeredLab(t *testing.T, set, members string) *lab {
 	t.Helper()
-	l := newLab(t)
-	source, err := l.source.WithData("the site", []byte(`{"site": `+site+`}`))
-	require.NoError(t, err)
-	l.source = source
-	l.policy, l.snapshot, err = newSnapshot(t.Context(), l.config, source, l.tools)
-	require.NoError(t, err)
-	l.serve()
-	return l
+	dir := t.TempDir()
+	rules := fmt.Sprintf(`package site
+
+# METADATA
+# title: What the data says
+# custom:
+#   code: by_the_data
+#   message: the data says so
+#   remedy: Change the data.
+%s contains member if some member in data.site.members
+`, set)
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "site.rego"), []byte(rules), 0o600))
+	require.NoError(t, os.WriteFile(filepath.Join(dir, "data.json"), []byte(`{"site": {"members": `+members+`}}`), 0o600))
+	return newLab(t, func(c *config.Config) { c.Site = []string{dir} })
 }
 
 // A tool that goes by rule waits where a layer asks for people, and its run uses the approval up.
 func TestALayersApprovalIsUsedOnce(t *testing.T) {
-	l := layeredLab(t, `{"require_approval": [{"code": "counted", "message": "somebody counts along",
-		"approval": {"approvers": 2, "stages": [{"name": "count", "roles": ["counter"]}, {"name": "audit"}]}}]}`)
+	l := layeredLab(t, "require_approval", `[{"code": "counted", "message": "somebody counts along",
+		"approval": {"approvers": 2, "stages": [{"name": "count", "roles": ["counter"]}, {"name": "audit"}]}}]`)
 	vote := func(reviewer string, roles ...string) error {
 		_, err := l.dispatcher.ReviewCall(context.Background(), l.who, l.task, dispatch.Enforce, []byte(add("m1")),
 			dispatch.Review{Reviewer: reviewer, Roles: roles, Decision: "approved"})
@@ -194,7 +202,7 @@ func TestALayersApprovalIsUsedOnce(t *testing.T) {
 
 // A layer that says what nobody understands stops everything that it is asked about, and the record says why.
 func TestAMalformedLayerIsOnRecord(t *testing.T) {
-	l := layeredLab(t, `{"deny": [{"code": "closed", "message": "closed at night"}]}`)
+	l := layeredLab(t, "deny", `[{"code": "closed", "message": "closed at night"}]`)
 	r := l.propose(add("m1"))
 	require.Equal(t, dispatch.StatusPolicyError, r.Status)
 	assert.Equal(t, exitBroken, statusCode(r))

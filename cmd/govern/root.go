@@ -74,7 +74,9 @@ What is allowed runs at most once, and is on record before its answer is given.`
 	}
 	flags := root.PersistentFlags()
 	flags.StringVar(&a.configFile, "config", "", "configuration `FILE` instead of the built-in one ("+config.EnvConfig+")")
-	flags.StringArray("policy", nil, "folder of Rego, or JSON data file, at this `PATH` instead of the built-in policy; may be repeated (GOVERN_POLICY)")
+	flags.StringArray("policy", nil, "folder of Rego, .tar.gz bundle or JSON data file at this `PATH` instead of the built-in policy; may be repeated (GOVERN_POLICY)")
+	flags.StringArray("org", nil, "the organisation's own rules over the policy, such a `PATH` too; may be repeated (GOVERN_ORG)")
+	flags.StringArray("site", nil, "the site's own rules over the policy, such a `PATH` too; may be repeated (GOVERN_SITE)")
 	flags.String("state", "", "state `FILE` (GOVERN_STATE)")
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true

@@ -12,13 +12,16 @@ import (
 
 	"github.com/policy-dispatch/govern"
 	"github.com/policy-dispatch/govern/internal/config"
+	"github.com/policy-dispatch/govern/internal/opa"
 )
 
-// checkPolicyFlag refuses an empty path, which would be lost on the way and so give the built-in policy.
-func checkPolicyFlag(cmd *cobra.Command) error {
-	flag, _ := cmd.Flags().Lookup("policy").Value.(pflag.SliceValue)
-	if slices.Contains(flag.GetSlice(), "") {
-		return misuse(errors.New("--policy is given without a path")).hint("name a folder, or leave the flag out for the built-in policy")
+// checkPolicyFlags refuses an empty path, which would be lost on the way and so give the built-in policy, or no layer.
+func checkPolicyFlags(cmd *cobra.Command) error {
+	for _, name := range []string{"policy", string(opa.Org), string(opa.Site)} {
+		flag, _ := cmd.Flags().Lookup(name).Value.(pflag.SliceValue)
+		if slices.Contains(flag.GetSlice(), "") {
+			return misuse(fmt.Errorf("--%s is given without a path", name)).hint("name a folder, or leave the flag out for the built-in policy without layers")
+		}
 	}
 	return nil
 }

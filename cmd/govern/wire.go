@@ -44,7 +44,7 @@ type system struct {
 // load reads and checks configuration, policy and tools. It touches no state. With an error comes what is known of the
 // configuration.
 func (a *app) load(cmd *cobra.Command) (governed, error) {
-	if err := checkPolicyFlag(cmd); err != nil {
+	if err := checkPolicyFlags(cmd); err != nil {
 		return governed{}, err
 	}
 	file, err := a.configPath(cmd)
@@ -95,9 +95,26 @@ func (g *governed) profilesWith(tool string) []string {
 	return names
 }
 
-// policySource is the policy at some paths, or the built-in one if there are none, with its sets of targets: those
-// that the configuration states, or else the policy's own, or else the built-in ones.
+// policySource is the policy at some paths, or the built-in one if there are none, under the configuration's layers. Its
+// sets of targets are those that the configuration states, or else the policy's own, or else the built-in ones.
 func policySource(c config.Config, paths []string) (opa.Source, error) {
+	source, err := coreSource(c, paths)
+	if err == nil && c.OwnResources() {
+		source, err = source.WithData(c.ResourcesName(), c.Resources.JSON)
+	}
+	if err != nil {
+		return source, err
+	}
+	org, err := opa.ReadLayer(opa.Org, c.Org)
+	if err != nil {
+		return source, err
+	}
+	site, err := opa.ReadLayer(opa.Site, c.Site)
+	return source.With(org, site), err
+}
+
+// coreSource is the policy without what the configuration states, and without layers.
+func coreSource(c config.Config, paths []string) (opa.Source, error) {
 	files, err := fs.Sub(govern.Files, "policy")
 	if err != nil {
 		return opa.Source{}, err
@@ -111,16 +128,10 @@ func policySource(c config.Config, paths []string) (opa.Source, error) {
 			return base, err
 		}
 	}
-	source := base
-	if len(paths) > 0 {
-		if source, err = opa.ReadPaths(paths, base); err != nil {
-			return source, err
-		}
+	if len(paths) == 0 {
+		return base, nil
 	}
-	if c.OwnResources() {
-		return source.WithData(c.ResourcesName(), c.Resources.JSON)
-	}
-	return source, nil
+	return opa.ReadPaths(paths, base)
 }
 
 // newTools makes the tools that a configuration defines.

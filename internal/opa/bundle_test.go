@@ -140,7 +140,7 @@ func allowedFirst(t *testing.T, layers map[string]any, allowed bool) {
 	s.modules = slices.Clone(s.modules)
 	patched := false
 	for i, f := range s.modules {
-		text := strings.Replace(f.text, "decision := ok if {\n", "decision := ok if {\n\tinput.mode == \"never\"\n", 1)
+		text := strings.Replace(f.text, "decision := ok if {\n", "decision := ok if {\n\tinput.task.id == \"never\"\n", 1)
 		patched = patched || text != f.text
 		s.modules[i].text = text
 	}

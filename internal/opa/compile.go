@@ -1,10 +1,8 @@
 package opa
 
 import (
-	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -12,7 +10,10 @@ import (
 )
 
 // entrypoint is the one rule that is read.
-const entrypoint = "data.policy.decision"
+const (
+	entrypointPackage = "data.policy"
+	entrypoint        = entrypointPackage + ".decision"
+)
 
 // byTheClock are built-ins that judge certificates by the machine's clock, though they are not flagged
 // nondeterministic.
@@ -46,17 +47,18 @@ func capabilities() *ast.Capabilities {
 func parse(files []file) (map[string]*ast.Module, error) {
 	modules := make(map[string]*ast.Module, len(files))
 	options := ast.ParserOptions{ProcessAnnotation: true, RegoVersion: ast.RegoV1, Capabilities: capabilities()}
+	var found Findings
 	for _, f := range files {
 		m, err := ast.ParseModuleWithOpts(f.path, f.text, options)
 		if err != nil {
-			return nil, fmt.Errorf("the policy does not parse: %w", err)
+			found.addErrors(err)
 		}
 		if modules[f.path] != nil {
 			return nil, fmt.Errorf("%s: the file is given twice", f.path)
 		}
 		modules[f.path] = m
 	}
-	return modules, nil
+	return modules, found.err()
 }
 
 // compiling is held by whoever compiles. OPA's type checker merges types in place, also those of built-ins, which every
@@ -68,59 +70,87 @@ func newCompiler() *ast.Compiler {
 	return ast.NewCompiler().
 		WithCapabilities(capabilities()).
 		WithDefaultRegoVersion(ast.RegoV1).
-		WithStrict(true)
+		WithStrict(true).
+		SetErrorLimit(0)
 }
 
-// compile turns a source's modules into one that can be asked, or says which file keeps it from being that.
-func compile(s Source) (*ast.Compiler, error) {
-	modules, err := parse(s.modules)
-	if err != nil {
-		return nil, err
-	}
-	for _, f := range sorted(s.modules) {
-		if p := modules[f.path].Package.Path.String(); p != "data.policy" {
-			return nil, fmt.Errorf("%s: the file is package %s; every file of the policy must be package policy",
-				f.path, strings.TrimPrefix(p, "data."))
-		}
-	}
-	if err := checkTests(s); err != nil {
-		return nil, err
-	}
-	c := newCompiler()
-	if c.Compile(modules); c.Failed() {
-		return nil, fmt.Errorf("the policy does not compile: %w", c.Errors)
-	}
-	return c, checkEntrypoint(c)
+// compiled is a policy that can be asked, with what it says of itself.
+type compiled struct {
+	compiler *ast.Compiler
+	outcomes []Outcome
+	layers   []LayerInfo
 }
 
-// checkTests refuses a test file that adds rules to the policy: tests would see them, and decisions would not.
-func checkTests(s Source) error {
-	tests, err := parse(s.tests)
-	if err != nil {
-		return err
+// compile turns a source's modules into a policy that can be asked, or says all that keeps them from being that.
+func compile(s Source) (compiled, error) {
+	var all, tests []file
+	for _, b := range s.bundles() {
+		all, tests = append(all, b.modules...), append(tests, b.tests...)
 	}
-	for _, f := range sorted(s.tests) {
-		if tests[f.path].Package.Path.String() == "data.policy" {
-			return fmt.Errorf("%s: a file named …_test.rego is no part of the policy; make it package policy_test, or give it another name", f.path)
+	modules, err := parse(all)
+	if err != nil {
+		return compiled{}, err
+	}
+	testModules, err := parse(tests)
+	if err != nil {
+		return compiled{}, err
+	}
+	var out compiled
+	var found Findings
+	for _, m := range testModules {
+		checkTestPackage(m, &found)
+	}
+	for _, b := range s.bundles() {
+		own := b.parsed(modules)
+		for _, m := range own {
+			b.checkPackage(m, &found)
+			checkAnnotations(m, &found)
+			if b.layer != "" {
+				b.layer.checkRules(m, &found)
+			}
+		}
+		b.checkData(own, &found)
+		if b.layer != "" {
+			out.layers = append(out.layers, b.info(own, &found))
 		}
 	}
-	return nil
+	out.outcomes = readOutcomes(s, modules, &found)
+	out.compiler = newCompiler().WithSchemas(inputSchemas())
+	out.compiler.Compile(modules)
+	found.addErrors(out.compiler.Errors)
+	if onlyTypes(out.compiler.Errors) {
+		checkEntrypoint(out.compiler, &found)
+		checkReferences(out.compiler, s, &found)
+	}
+	return out, found.err()
+}
+
+// parsed are a bundle's own modules, without its tests.
+func (s Source) parsed(modules map[string]*ast.Module) []*ast.Module {
+	own := make([]*ast.Module, 0, len(s.modules))
+	for _, f := range s.modules {
+		own = append(own, modules[f.path])
+	}
+	return own
+}
+
+// onlyTypes says that a compiler came as far as the types, so that what it made of the modules can be looked at.
+func onlyTypes(errs ast.Errors) bool {
+	return !slices.ContainsFunc(errs, func(e *ast.Error) bool { return e.Code != ast.TypeErr })
 }
 
 // checkEntrypoint finds at load what would otherwise be an undefined decision on every call.
-func checkEntrypoint(c *ast.Compiler) error {
+func checkEntrypoint(c *ast.Compiler, found *Findings) {
 	ref := ast.MustParseRef(entrypoint)
 	rules := c.GetRulesExact(ref)
 	if len(rules) == 0 {
-		return errors.New("the policy has no rule " + entrypoint + "; it is the one rule that is asked, and must give one object")
+		*found = append(*found, Finding{What: "the policy has no rule " + entrypoint, Remedy: "it is the one rule that is asked, and must give one object"})
 	}
 	for _, rule := range rules {
 		if rule.Head.RuleKind() != ast.SingleValue || len(rule.Head.Args) > 0 || len(rule.Ref()) != len(ref) {
-			return fmt.Errorf("%s: %s must be a rule with a single value (decision := …), not a set, a function or a part of an object",
-				place(rule.Location), entrypoint)
+			found.add(rule.Location, entrypoint+" must be a rule with a single value (decision := …)", "it is a set, a function or a part of an object")
 		}
 	}
-	return nil
 }
 
 func place(l *ast.Location) string {

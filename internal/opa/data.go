@@ -39,7 +39,7 @@ func cloneObject(o map[string]any) map[string]any {
 
 // add merges a JSON file into the document. Objects are merged; any other value may be given by one file only, and
 // nothing at a place that belongs to rules or to govern: otherwise data could stand in for a decision.
-func (d *document) add(path string, content []byte) error {
+func (d *document) add(layer Layer, path string, content []byte) error {
 	canonical, err := ijson.Canonical(content, ijson.Limits{Bytes: maxData, Depth: ijson.DefaultLimits.Depth})
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
@@ -52,8 +52,8 @@ func (d *document) add(path string, content []byte) error {
 		return fmt.Errorf("%s: %w", path, err)
 	}
 	for _, name := range slices.Sorted(maps.Keys(root)) {
-		if owner := conflictOf(name); owner != "" {
-			return fmt.Errorf("%s: data conflict: the file gives data.%s, but %s; remove it from the file", path, name, owner)
+		if owner, remedy := conflictOf(layer, name); owner != "" {
+			return fmt.Errorf("%s: data conflict: the file gives data.%s, but %s; %s", path, name, owner, remedy)
 		}
 	}
 	if d.root == nil {
@@ -85,6 +85,22 @@ func (d *document) merge(into, from map[string]any, pointer, path string) error 
 		}
 	}
 	return nil
+}
+
+// reaches says that the document has a value at a place, or one that is no object on the way there, and where.
+func (d *document) reaches(pointer string) (string, bool) {
+	at, here := "", any(d.root)
+	for _, name := range strings.Split(pointer, "/")[1:] {
+		object, ok := here.(map[string]any)
+		if !ok {
+			return at, true
+		}
+		if here, ok = object[name]; !ok {
+			return at, false
+		}
+		at += "/" + name
+	}
+	return at, true
 }
 
 // giver names the file behind a place.

@@ -20,36 +20,36 @@ import (
 )
 
 func TestUndefinedDecisionIsAnError(t *testing.T) { // B008
-	p := regoPolicy(t, "decision := {\"effect\": \"allow\"} if input.tool == \"read\"\n")
-	e := policyError(t, p, `{"tool": "write"}`)
+	p := regoPolicy(t, "decision := {\"effect\": \"allow\"} if input.call.tool == \"read\"\n")
+	e := policyError(t, p, `{"call": {"tool": "write"}}`)
 	assert.Equal(t, "policy_undefined", e.Code)
 	assert.Contains(t, e.Detail, "data.policy.decision")
-	raw, err := p.Decide(t.Context(), ijson.Raw(`{"tool": "read"}`))
+	raw, err := p.Decide(t.Context(), ijson.Raw(`{"call": {"tool": "read"}}`))
 	require.NoError(t, err)
 	assert.Equal(t, `{"effect":"allow"}`, string(raw))
 }
 
 func TestConflictNamesBothPlaces(t *testing.T) { // B015
-	both := `{"a": true, "b": true}`
+	both := withArguments(`{"a": true, "b": true}`)
 	for name, c := range map[string]struct {
 		files files
 		want  []string
 	}{
 		"of the decision": {files{
-			"a.rego": "package policy\n\ndecision := {\"effect\": \"allow\"} if input.a\n",
-			"b.rego": "package policy\n\nother := 1\n\ndecision := {\"effect\": \"deny\"} if input.b\n",
+			"a.rego": "package policy\n\ndecision := {\"effect\": \"allow\"} if input.call.arguments.a\n",
+			"b.rego": "package policy\n\nother := 1\n\ndecision := {\"effect\": \"deny\"} if input.call.arguments.b\n",
 		}, []string{"bundle/a.rego:3", "bundle/b.rego:5", "data.policy.decision"}},
 		"of a rule under it": {files{
-			"a.rego": "package policy\n\ndecision := {\"effect\": effect}\n\neffect := \"allow\" if input.a\n\neffect := \"deny\" if input.b\n",
+			"a.rego": "package policy\n\ndecision := {\"effect\": effect}\n\neffect := \"allow\" if input.call.arguments.a\n\neffect := \"deny\" if input.call.arguments.b\n",
 		}, []string{"bundle/a.rego:5", "bundle/a.rego:7", "data.policy.effect"}},
 		"of a rule whose value is not used": {files{
-			"a.rego": "package policy\n\ndecision := \"allow\" if effect != 1\n\neffect := \"allow\" if input.a\n\neffect := \"deny\" if input.b\n",
+			"a.rego": "package policy\n\ndecision := \"allow\" if effect != 1\n\neffect := \"allow\" if input.call.arguments.a\n\neffect := \"deny\" if input.call.arguments.b\n",
 		}, []string{"bundle/a.rego:5", "bundle/a.rego:7"}},
 		"of a function": {files{
-			"a.rego": "package policy\n\ndecision := f(1)\n\nf(_) := \"allow\" if input.a\n\nf(_) := \"deny\" if input.b\n",
+			"a.rego": "package policy\n\ndecision := f(1)\n\nf(_) := \"allow\" if input.call.arguments.a\n\nf(_) := \"deny\" if input.call.arguments.b\n",
 		}, []string{"bundle/a.rego:5", "bundle/a.rego:7"}},
 		"of an object in parts": {files{
-			"a.rego": "package policy\n\ndecision := parts\n\nparts[x] := 1 if {\n\tinput.a\n\tsome x in [\"effect\"]\n}\n\nparts[x] := 2 if {\n\tinput.b\n\tsome x in [\"effect\"]\n}\n",
+			"a.rego": "package policy\n\ndecision := parts\n\nparts[x] := 1 if {\n\tinput.call.arguments.a\n\tsome x in [\"effect\"]\n}\n\nparts[x] := 2 if {\n\tinput.call.arguments.b\n\tsome x in [\"effect\"]\n}\n",
 		}, []string{"bundle/a.rego:5", "bundle/a.rego:10"}},
 		"of an object made in place": {files{
 			"a.rego": "package policy\n\ndecision := {x: y |\n\tsome x in [\"effect\"]\n\tsome y in [\"allow\", \"deny\"]\n}\n",
@@ -69,8 +69,8 @@ func TestConflictNamesBothPlaces(t *testing.T) { // B015
 }
 
 func TestTwoEqualValuesAreOne(t *testing.T) {
-	p := regoPolicy(t, "decision := {\"effect\": \"deny\"} if input.a\n\ndecision := {\"effect\": \"deny\"} if input.b\n")
-	raw, err := p.Decide(t.Context(), ijson.Raw(`{"a": true, "b": true}`))
+	p := regoPolicy(t, "decision := {\"effect\": \"deny\"} if input.call.arguments.a\n\ndecision := {\"effect\": \"deny\"} if input.call.arguments.b\n")
+	raw, err := p.Decide(t.Context(), ijson.Raw(withArguments(`{"a": true, "b": true}`)))
 	require.NoError(t, err)
 	assert.Equal(t, `{"effect":"deny"}`, string(raw))
 }
@@ -78,12 +78,12 @@ func TestTwoEqualValuesAreOne(t *testing.T) {
 // Without strict errors a failing built-in is undefined, and the rule that it guards silently does not hold.
 func TestBuiltinErrorFailsTheDecision(t *testing.T) {
 	for name, rules := range map[string]string{
-		"a denial that cannot be judged": "decision := \"deny\" if to_number(input.x) > 3\n\nelse := \"allow\"\n",
-		"a negated condition":            "decision := \"allow\" if not to_number(input.x) > 3\n",
-		"division by zero":               "decision := \"deny\" if 1 / input.zero > 1\n\nelse := \"allow\"\n",
+		"a denial that cannot be judged": "decision := \"deny\" if to_number(input.call.arguments.x) > 3\n\nelse := \"allow\"\n",
+		"a negated condition":            "decision := \"allow\" if not to_number(input.call.arguments.x) > 3\n",
+		"division by zero":               "decision := \"deny\" if 1 / input.call.arguments.zero > 1\n\nelse := \"allow\"\n",
 	} {
 		t.Run(name, func(t *testing.T) {
-			e := policyError(t, regoPolicy(t, rules), `{"x": "four", "zero": 0}`)
+			e := policyError(t, regoPolicy(t, rules), withArguments(`{"x": "four", "zero": 0}`))
 			assert.Equal(t, "policy_failed", e.Code)
 			assert.Contains(t, e.Detail, "bundle/decision.rego:3")
 		})
@@ -160,16 +160,16 @@ func TestInputThatIsNoJSON(t *testing.T) {
 // same, wherever it is judged. The zone is read once in a process, so each is another.
 func TestTheMachinesZoneDecidesNothing(t *testing.T) {
 	const rules = `decision := [
-	time.clock([input.ns, "Local"]),
-	time.date([input.ns, "Local"]),
-	time.weekday([input.ns, "Local"]),
-	time.diff([input.ns, "Local"], [0, "Local"]),
-	time.format([input.ns, "Local", "RFC3339"]),
-	time.parse_ns("2006-01-02 15:04 MST", input.text),
+	time.clock([input.call.arguments.ns, "Local"]),
+	time.date([input.call.arguments.ns, "Local"]),
+	time.weekday([input.call.arguments.ns, "Local"]),
+	time.diff([input.call.arguments.ns, "Local"], [0, "Local"]),
+	time.format([input.call.arguments.ns, "Local", "RFC3339"]),
+	time.parse_ns("2006-01-02 15:04 MST", input.call.arguments.text),
 ]
 `
 	if os.Getenv("TEST_ZONE_CHILD") != "" {
-		raw, err := regoPolicy(t, rules).Decide(t.Context(), ijson.Raw(`{"ns": 1772377200000000000, "text": "2026-03-01 12:00 JST"}`))
+		raw, err := regoPolicy(t, rules).Decide(t.Context(), ijson.Raw(withArguments(`{"ns": 1772377200000000000, "text": "2026-03-01 12:00 JST"}`)))
 		require.NoError(t, err)
 		fmt.Printf("answer %s\n", raw)
 		return
@@ -203,12 +203,12 @@ func TestPanicIsADenial(t *testing.T) {
 
 // Each call has its own input, cancellation and answer.
 func TestConcurrentDecisions(t *testing.T) {
-	p := regoPolicy(t, "decision := {\"n\": input.n, \"version\": data.govern.version}\n")
+	p := regoPolicy(t, "decision := {\"n\": input.call.arguments.n, \"version\": data.govern.version}\n")
 	var wg sync.WaitGroup
 	for n := range 8 {
 		wg.Go(func() {
 			for range 50 {
-				raw, err := p.Decide(t.Context(), ijson.Raw(fmt.Sprintf(`{"n": %d}`, n)))
+				raw, err := p.Decide(t.Context(), ijson.Raw(withArguments(fmt.Sprintf(`{"n": %d}`, n))))
 				assert.NoError(t, err)
 				assert.True(t, strings.HasPrefix(string(raw), fmt.Sprintf(`{"n":%d,`, n)), "%s", raw)
 			}

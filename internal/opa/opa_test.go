@@ -93,6 +93,9 @@ func policyError(tb testing.TB, p *Policy, input string) *dispatch.PolicyError {
 	return e
 }
 
+// withArguments is an input that has a call's arguments alone: a policy may read of them what it likes.
+func withArguments(arguments string) string { return `{"call": {"arguments": ` + arguments + `}}` }
+
 // sample is a complete input that the shipped policy knows.
 func sample(tb testing.TB, name string) ijson.Raw {
 	tb.Helper()

@@ -2,6 +2,8 @@ package opa
 
 import (
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -27,35 +29,111 @@ type Outcome struct {
 	Place string
 }
 
-// readOutcomes collects the rules whose METADATA has a custom code, message, remedy or effect. Each needs all four,
-// and a code of its own: whoever looks a code up must find one rule.
-func readOutcomes(c *ast.Compiler) ([]Outcome, error) {
+// readOutcomes collects the rules whose METADATA has a custom code, message, remedy or effect. Each needs all four, and
+// a code of its own: whoever looks a code up must find one rule. Of a layer they are its contributions, which need all but
+// the effect.
+func readOutcomes(s Source, modules map[string]*ast.Module, found *Findings) []Outcome {
+	notes, errs := ast.BuildAnnotationSet(slices.Collect(maps.Values(modules)))
+	if len(errs) > 0 {
+		found.addErrors(errs)
+		return nil
+	}
 	var outcomes []Outcome
 	places := map[string]string{}
-	for _, rule := range rulesInOrder(c) {
-		for _, note := range c.GetAnnotationSet().GetRuleScope(rule) {
-			if !isOutcome(note.Custom) {
+	for _, b := range s.bundles() {
+		for _, rule := range rulesInOrder(b.parsed(modules)) {
+			o, ok := b.outcome(rule, notes, found)
+			if !ok {
 				continue
-			}
-			o, err := outcomeOf(note)
-			if err != nil {
-				return nil, fmt.Errorf("%s: the METADATA of %s: %w", place(rule.Location), rule.Ref(), err)
 			}
 			o.Place = place(rule.Location)
 			if first, taken := places[o.Code]; taken {
-				return nil, fmt.Errorf("%s: the code %s is taken by the rule at %s; each outcome needs one of its own", o.Place, o.Code, first)
+				found.add(rule.Location, fmt.Sprintf("the code %s is taken by the rule at %s", o.Code, first), "each outcome needs one of its own")
+				continue
 			}
 			places[o.Code] = o.Place
+			if b.layer != "" {
+				checkStatus(o, rule, outcomes, found)
+			}
 			outcomes = append(outcomes, o)
 		}
 	}
-	return outcomes, nil
+	return outcomes
 }
 
-func rulesInOrder(c *ast.Compiler) []*ast.Rule {
+// checkStatus refuses a denial of a layer under a status that the core gives with another effect: Go would refuse it.
+func checkStatus(o Outcome, rule *ast.Rule, known []Outcome, found *Findings) {
+	for _, other := range known {
+		if o.Effect == dispatch.Deny && other.Status == o.Status && other.Effect != dispatch.Deny {
+			found.add(rule.Location, fmt.Sprintf("the status %s goes with the effect %s, by the rule at %s", o.Status, other.Effect, other.Place), "give the denial a status of its own")
+			return
+		}
+	}
+}
+
+// outcome is what a rule's METADATA says, if the rule is an outcome.
+func (s Source) outcome(rule *ast.Rule, notes *ast.AnnotationSet, found *Findings) (Outcome, bool) {
+	name := plain(ast.NewTerm(rule.Head.Ref()[0].Value))
+	contributed := dispatch.Effect("")
+	if s.layer != "" && rule.Module.Package.Path.String() == s.layer.packageOf() {
+		contributed = contributions[name]
+	}
+	if s.layer != "" && contributed == "" {
+		return Outcome{}, false
+	}
+	for _, note := range notes.GetRuleScope(rule) {
+		if !isOutcome(note.Custom) {
+			continue
+		}
+		o, err := outcomeOf(note, contributed)
+		if err == nil && contributed != "" {
+			err = agrees(rule, note, &o)
+		}
+		if err != nil {
+			found.add(rule.Location, fmt.Sprintf("the METADATA of %s: %v", rule.Head.Ref(), err), "")
+			return Outcome{}, false
+		}
+		return o, true
+	}
+	if contributed != "" {
+		found.add(rule.Location, fmt.Sprintf("%s has no METADATA that says what it means", name),
+			"put custom.code, custom.message and custom.remedy above the rule: people are shown them")
+	}
+	return Outcome{}, false
+}
+
+var wordForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
+
+// agrees holds what a contribution's member says, where it is written out, against its METADATA.
+func agrees(rule *ast.Rule, note *ast.Annotations, o *Outcome) error {
+	if !wordForm.MatchString(o.Code) {
+		return fmt.Errorf("custom.code is %q; it must be a word in lower case, such as outside_window", o.Code)
+	}
+	if code, ok := textOf(rule, "code"); ok && code != o.Code {
+		return fmt.Errorf("custom.code is %q, and the member's code %q; make them one", o.Code, code)
+	}
+	if o.Effect == dispatch.RequireApproval {
+		o.Status = dispatch.StatusApprovalRequired
+		return nil
+	}
+	status, ok := textOf(rule, "status")
+	if !ok {
+		return nil
+	}
+	if stated, _ := note.Custom["status"].(string); stated != "" && stated != status {
+		return fmt.Errorf("custom.status is %q, and the member's status %q; make them one", stated, status)
+	}
+	if !wordForm.MatchString(status) {
+		return fmt.Errorf("the member's status is %q; it must be a word in lower case, such as outside_window", status)
+	}
+	o.Status = dispatch.Status(status)
+	return nil
+}
+
+func rulesInOrder(modules []*ast.Module) []*ast.Rule {
 	var rules []*ast.Rule
-	for _, module := range c.Modules {
-		rules = append(rules, module.Rules...)
+	for _, m := range modules {
+		rules = append(rules, m.Rules...)
 	}
 	slices.SortFunc(rules, func(a, b *ast.Rule) int { return a.Location.Compare(b.Location) })
 	return rules
@@ -70,11 +148,15 @@ func isOutcome(custom map[string]any) bool {
 	return false
 }
 
-func outcomeOf(note *ast.Annotations) (Outcome, error) {
+// outcomeOf reads METADATA. Where the effect follows from the rule's name it need not be said again.
+func outcomeOf(note *ast.Annotations, given dispatch.Effect) (Outcome, error) {
 	text := make(map[string]string)
 	for _, name := range []string{"code", "message", "remedy", "effect", "status"} {
 		s, _ := note.Custom[name].(string)
 		text[name] = strings.TrimSpace(s)
+		if name == "effect" && text[name] == "" {
+			text[name] = string(given)
+		}
 		if text[name] == "" && name != "status" {
 			return Outcome{}, fmt.Errorf("custom.%s must say something", name)
 		}
@@ -87,6 +169,9 @@ func outcomeOf(note *ast.Annotations) (Outcome, error) {
 	case dispatch.Allow, dispatch.Deny, dispatch.RequireApproval, dispatch.Replay, dispatch.Simulate:
 	default:
 		return Outcome{}, fmt.Errorf("custom.effect is %q; it must be allow, simulate, deny, require_approval or replay", effect)
+	}
+	if given != "" && effect != given {
+		return Outcome{}, fmt.Errorf("custom.effect is %q, and the rule's name says %q; leave it out", effect, given)
 	}
 	retryable, isBool := note.Custom["retryable"].(bool)
 	if _, given := note.Custom["retryable"]; given && !isBool {

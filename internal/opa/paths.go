@@ -10,10 +10,25 @@ import (
 	"syscall"
 )
 
-// ReadPaths reads a policy from folders of .rego files (with their .manifest and .json data) and from .json data
-// files. Without a data.readable of its own the policy gets that of base; everything else of base is left behind.
+// ReadPaths reads a policy from bundles, each a folder of .rego files (with their .manifest and .json data) or a .tar.gz
+// of one, and from .json data files. Without a data.readable of its own the policy gets that of base; everything else of
+// base is left behind.
 func ReadPaths(paths []string, base Source) (Source, error) {
-	s := Source{label: strings.Join(paths, ", ")}
+	s, err := read("", paths)
+	s.inheritReadable(base)
+	return s, err
+}
+
+// ReadLayer reads a layer in the same way. Without paths there is none, and the result is the zero value.
+func ReadLayer(layer Layer, paths []string) (Source, error) {
+	if len(paths) == 0 {
+		return Source{}, nil
+	}
+	return read(layer, paths)
+}
+
+func read(layer Layer, paths []string) (Source, error) {
+	s := Source{label: strings.Join(paths, ", "), layer: layer}
 	seen := map[string]bool{}
 	for _, path := range paths {
 		clean := filepath.Clean(path)
@@ -28,32 +43,33 @@ func ReadPaths(paths []string, base Source) (Source, error) {
 	if len(s.modules) == 0 {
 		return Source{}, fmt.Errorf("%s: there is no .rego file in what was given; add the folder that holds the policy", s.label)
 	}
-	s.inheritReadable(base)
 	return s, nil
 }
 
 func (s *Source) addPath(path string) error {
 	info, err := os.Stat(path)
-	switch {
-	case err != nil:
+	if err != nil {
 		return unreadable(path, err)
+	}
+	before := len(s.modules)
+	switch {
 	case info.IsDir():
-		before := len(s.modules)
-		if err := s.addFolder(os.DirFS(path), filepath.ToSlash(path)); err != nil {
-			return err
-		}
-		if len(s.modules) == before {
-			return noRego(path)
-		}
-		return nil
+		err = s.addFolder(os.DirFS(path), filepath.ToSlash(path))
+	case strings.HasSuffix(path, archiveEnding):
+		err = s.addArchiveFile(path)
 	case filepath.Ext(path) == ".json":
 		content, err := os.ReadFile(path)
 		if err != nil {
 			return unreadable(path, err)
 		}
-		return s.data.add(path, content)
+		return s.data.add(s.layer, path, content)
+	default:
+		return fmt.Errorf("%s: a policy path is a folder of .rego files, a %s of one, or a .json data file; give the folder %s instead", path, archiveEnding, filepath.Dir(path))
 	}
-	return fmt.Errorf("%s: a policy path is a folder of .rego files or a .json data file; give the folder %s instead", path, filepath.Dir(path))
+	if err == nil && len(s.modules) == before {
+		return s.noRego(path)
+	}
+	return err
 }
 
 // unreadable says what a person can do about a file that cannot be read.

@@ -33,6 +33,7 @@ type Profile struct {
 
 // Options are what a policy is made of.
 type Options struct {
+	// Source is the core, with the layers over it.
 	Source Source
 	// Profiles by name become data.profiles.
 	Profiles map[string]Profile
@@ -46,6 +47,7 @@ type Options struct {
 type Policy struct {
 	version  string
 	outcomes []Outcome
+	layers   []LayerInfo
 	compiler *ast.Compiler
 	query    rego.PreparedEvalQuery
 	gate     *rego.PreparedEvalQuery // nil if the policy has no such rule
@@ -58,15 +60,12 @@ var _ dispatch.Decider = (*Policy)(nil)
 func New(ctx context.Context, o Options) (*Policy, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
-	compiler, err := compile(o.Source)
+	made, err := compile(o.Source)
 	if err != nil {
 		return nil, err
 	}
-	outcomes, err := readOutcomes(compiler)
-	if err != nil {
-		return nil, err
-	}
-	data, err := o.Source.data.withProfiles(o.Profiles)
+	compiler := made.compiler
+	data, err := o.Source.allData().withProfiles(o.Profiles)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +94,7 @@ func New(ctx context.Context, o Options) (*Policy, error) {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	return &Policy{version: version, outcomes: outcomes, compiler: compiler, query: query, gate: gate, timeout: timeout}, nil
+	return &Policy{version: version, outcomes: made.outcomes, layers: made.layers, compiler: compiler, query: query, gate: gate, timeout: timeout}, nil
 }
 
 // prepare makes a query for one rule.
@@ -129,5 +128,5 @@ func newStore(data map[string]any) (storage.Store, error) {
 // Version is the bundle's revision and a digest of everything that decisions depend on beside their input.
 func (p *Policy) Version() string { return p.version }
 
-// Outcomes lists what the policy can answer, in the order of its files and lines.
+// Outcomes lists what the policy and its layers can answer, each in the order of its files and lines.
 func (p *Policy) Outcomes() []Outcome { return p.outcomes }

@@ -28,17 +28,48 @@ type TestResult struct {
 	Output string
 }
 
-// Test runs a bundle's Rego tests against its policy and data, under the same capabilities as a decision. Data that
-// comes from the configuration is not there: tests bring it themselves. A bundle without tests is an error, since
-// otherwise nothing would be tested in silence; so is one whose tests are all skipped.
+// Test runs the Rego tests of a policy against itself, and those of its layers against all of it together, under the same
+// capabilities as a decision. Data that comes from the configuration is not there: tests bring it themselves. A policy
+// without tests is an error, since otherwise nothing would be tested in silence; so is one whose tests are all skipped.
 func Test(ctx context.Context, s Source) ([]TestResult, error) {
 	compiling.Lock()
 	defer compiling.Unlock()
-	modules, err := parse(append(slices.Clone(s.modules), s.tests...))
+	found, err := runTests(ctx, append(slices.Clone(s.modules), s.tests...), s.data.clone())
 	if err != nil {
 		return nil, err
 	}
-	store, err := newStore(s.data.clone().root)
+	if len(s.layers) > 0 {
+		all := slices.Clone(s.modules)
+		for _, l := range s.layers {
+			all = append(append(all, l.modules...), l.tests...)
+		}
+		ofLayers, err := runTests(ctx, all, s.allData())
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, ofLayers...)
+	}
+	if len(found) == 0 {
+		return nil, errors.New(s.label + ": there is no Rego test; add rules named test_… in files named …_test.rego")
+	}
+	if !slices.ContainsFunc(found, func(r *tester.Result) bool { return !r.Skip }) {
+		return nil, errors.New(s.label + ": every Rego test is skipped; one whose name begins with test_, not todo_test_, is run")
+	}
+	slices.SortFunc(found, func(a, b *tester.Result) int { return a.Location.Compare(b.Location) })
+	results := make([]TestResult, 0, len(found))
+	for _, r := range found {
+		results = append(results, resultOf(r))
+	}
+	return results, nil
+}
+
+// runTests runs the tests among some files.
+func runTests(ctx context.Context, files []file, data document) ([]*tester.Result, error) {
+	modules, err := parse(files)
+	if err != nil {
+		return nil, err
+	}
+	store, err := newStore(data.root)
 	if err != nil {
 		return nil, err
 	}
@@ -62,21 +93,7 @@ func Test(ctx context.Context, s Source) ([]TestResult, error) {
 	for r := range ch {
 		found = append(found, r)
 	}
-	if err := ctx.Err(); err != nil {
-		return nil, err
-	}
-	if len(found) == 0 {
-		return nil, errors.New(s.label + ": there is no Rego test; add rules named test_… in files named …_test.rego")
-	}
-	if !slices.ContainsFunc(found, func(r *tester.Result) bool { return !r.Skip }) {
-		return nil, errors.New(s.label + ": every Rego test is skipped; one whose name begins with test_, not todo_test_, is run")
-	}
-	slices.SortFunc(found, func(a, b *tester.Result) int { return a.Location.Compare(b.Location) })
-	results := make([]TestResult, 0, len(found))
-	for _, r := range found {
-		results = append(results, resultOf(r))
-	}
-	return results, nil
+	return found, ctx.Err()
 }
 
 func resultOf(r *tester.Result) TestResult {

@@ -15,7 +15,7 @@ import (
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
-func inputSchema(t *testing.T) map[string]any {
+func readSchema(t *testing.T) map[string]any {
 	t.Helper()
 	b, err := os.ReadFile("../../policy/schemas/input.json")
 	require.NoError(t, err)
@@ -26,13 +26,13 @@ func inputSchema(t *testing.T) map[string]any {
 
 // What the schema says is what Go puts in: the same names at every depth, none more and none less.
 func TestSchemaIsWhatGoPutsIn(t *testing.T) {
-	schema := inputSchema(t)
+	schema := readSchema(t)
 	properties := schema["properties"].(map[string]any)
 	require.Contains(t, properties, "gate")
 	delete(properties, "gate") // the gate's question; a decision has none
 	compareSchema(t, "input", schema, reflect.TypeFor[dispatch.Input]())
 
-	gate := inputSchema(t)["properties"].(map[string]any)["gate"].(map[string]any)
+	gate := readSchema(t)["properties"].(map[string]any)["gate"].(map[string]any)
 	compareSchema(t, "input.gate", gate, reflect.TypeFor[Question]())
 }
 
@@ -88,7 +88,7 @@ func TestPolicyReadsWhatTheSchemaHas(t *testing.T) {
 		modules, err := parse(s.modules)
 		require.NoError(t, err)
 		schemas := ast.NewSchemaSet()
-		schemas.Put(ast.SchemaRootRef, any(inputSchema(t)))
+		schemas.Put(ast.SchemaRootRef, any(readSchema(t)))
 		c := newCompiler().WithSchemas(schemas)
 		if c.Compile(modules); c.Failed() {
 			return c.Errors

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
+	"path"
 	"slices"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -19,10 +20,13 @@ func versionOf(s Source, data map[string]any, config ijson.Raw) (string, error) 
 		Name   string `json:"name"`
 		SHA256 string `json:"sha256"` // a Rego file need not be text that JSON can hold
 	}
-	modules := make([]module, 0, len(s.modules))
-	for _, f := range s.modules {
-		sum := sha256.Sum256([]byte(f.text))
-		modules = append(modules, module{f.name, hex.EncodeToString(sum[:])})
+	var modules []module
+	for _, b := range s.bundles() {
+		for _, f := range b.modules {
+			sum := sha256.Sum256([]byte(f.text))
+			// The core's names have no slash, so a layer's cannot be taken for one of them.
+			modules = append(modules, module{path.Join(string(b.layer), f.name), hex.EncodeToString(sum[:])})
+		}
 	}
 	slices.SortFunc(modules, func(a, b module) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.SHA256, b.SHA256))
