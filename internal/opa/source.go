@@ -250,7 +250,3 @@ func (s *Source) inheritReadable(base Source) {
 		maps.Copy(s.data.from, base.data.from)
 	}
 }
-
-func sorted(files []file) []file {
-	return slices.SortedFunc(slices.Values(files), func(a, b file) int { return strings.Compare(a.path, b.path) })
-}
