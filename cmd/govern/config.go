@@ -1,10 +1,8 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 
 	"github.com/spf13/cobra"
@@ -80,52 +78,34 @@ sets of targets and the documents. Nothing is overwritten. (govern policy export
 		Example: "  govern config export mine\n  govern run --config mine/config.yaml examples/warehouse/proposals.jsonl",
 		RunE: func(cmd *cobra.Command, given []string) error {
 			folder := given[0]
-			if err := emptyFolder(folder); err != nil {
+			files, err := builtinConfig()
+			if err != nil {
 				return err
 			}
-			for _, pattern := range []string{"config.yaml", "data/*.json", "schemas/*.json"} {
-				names, err := fs.Glob(govern.Files, pattern)
-				if err != nil {
-					return err
-				}
-				for _, name := range names {
-					if err := exportFile(name, filepath.Join(folder, filepath.FromSlash(name))); err != nil {
-						return err
-					}
-				}
+			if err := writeFolder(folder, files); err != nil {
+				return err
 			}
-			_, err := fmt.Fprintf(a.stdout, "%s is written; edit it, then:\n  govern config check --config %s\n",
+			_, err = fmt.Fprintf(a.stdout, "%s is written; edit it, then:\n  govern config check --config %s\n",
 				printable(filepath.Join(folder, "config.yaml")), shellWord(filepath.Join(folder, "config.yaml")))
 			return err
 		}}
 }
 
-func exportFile(name, to string) error {
-	content, err := govern.Files.ReadFile(name)
-	if err != nil {
-		return err
+// builtinConfig is the built-in configuration with the files that it names.
+func builtinConfig() (map[string][]byte, error) {
+	files := map[string][]byte{}
+	for _, pattern := range []string{"config.yaml", "data/*.json", "schemas/*.json"} {
+		names, err := fs.Glob(govern.Files, pattern)
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range names {
+			if files[name], err = govern.Files.ReadFile(name); err != nil {
+				return nil, err
+			}
+		}
 	}
-	if err := os.MkdirAll(filepath.Dir(to), 0o755); err != nil {
-		return misuse(err)
-	}
-	if err := os.WriteFile(to, content, 0o644); err != nil {
-		return misuse(err)
-	}
-	return nil
-}
-
-// emptyFolder refuses a folder in which something would be overwritten or mixed with something else.
-func emptyFolder(folder string) error {
-	entries, err := os.ReadDir(folder)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return misuse(err).hint("name a folder that does not exist yet")
-	case len(entries) > 0:
-		return misuse(fmt.Errorf("%s is not empty", folder)).hint("name a folder that does not exist yet")
-	}
-	return nil
+	return files, nil
 }
 
 // name is what people know the configuration by.

@@ -25,13 +25,15 @@ func (a *app) policyVersion() *cobra.Command {
 	cmd := &cobra.Command{Use: "version", Short: "The version that every result carries", Args: args(),
 		Long: `The version is <revision>@sha256:<digest>. The digest covers the policy, its layers, their data, and everything in
 the configuration that says what is permitted; so a change in any of them is another version.
-As JSON it also says which layers there are, and which packs of rules they take in.`,
+As JSON it also says which layers there are, and which packs of rules they take in.
+If the files cannot be loaded it says why, and under which version the last decision of the state was made: a process
+that is running keeps that.`,
 		Example: "  govern policy version --policy policy --policy data/readable.json\n  govern policy version --site examples/layers/site --format json"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		g, err := a.load(cmd)
 		if err != nil {
-			return err
+			return a.notLoaded(cmd, g, err, f)
 		}
 		if f.json() {
 			return writeJSON(a.stdout, struct {

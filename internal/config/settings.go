@@ -65,7 +65,9 @@ func CheckEnv(environ []string) error {
 // Overlay lays flags and environment over the file's scalars. A flag counts if it was given, a variable if it is
 // set, be it to nothing.
 func (c Config) Overlay(flags *pflag.FlagSet) (Config, error) {
-	c.origin.overlaid = maps.Clone(c.origin.overlaid)
+	overlaid := map[string]string{}
+	maps.Copy(overlaid, c.origin.overlaid)
+	c.origin.overlaid = overlaid
 	v := viper.New()
 	v.AllowEmptyEnv(true)
 	for _, s := range settings {
