@@ -84,7 +84,7 @@ func parse(file string, b []byte, builtin Config, read open) (Config, error) {
 		return c, document.Fault(at, "it has no value; write one, such as {} or [] for nothing, or remove the key")
 	}
 	if err := document.Decode(&c); err != nil {
-		return c, err
+		return c, misplaced(err)
 	}
 	if err := c.readParts(read); err != nil {
 		return c, err
