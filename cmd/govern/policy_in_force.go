@@ -67,16 +67,17 @@ func lastDecision(ctx context.Context, state string) (last journal.Decision, fou
 	}
 	slices.SortFunc(tasks, func(x, y dispatch.Task) int { return y.Updated.Compare(x.Updated) })
 	for _, t := range tasks {
-		if t.Steps == 0 {
-			continue
+		if found && dispatch.FormatTime(t.Updated) < last.Time {
+			break // what people did may have touched a task since its last decision, but not before
 		}
 		for d, err := range journal.Decisions(store.Entries(ctx, t.Tenant, t.ID)) {
 			if err != nil {
 				return last, false
 			}
-			last, found = d, true
+			if d.Time >= last.Time {
+				last, found = d, true
+			}
 		}
-		return last, found
 	}
-	return last, false
+	return last, found
 }

@@ -53,8 +53,6 @@ func (r *reloader) changed(ctx context.Context) (governed, bool, error) {
 	if now == r.seen {
 		return governed{}, false, nil
 	}
-	var g governed
-	err := errUnsettled
 	for range unsettled {
 		if err := pause(ctx, settling); err != nil {
 			return governed{}, false, err
@@ -64,17 +62,19 @@ func (r *reloader) changed(ctx context.Context) (governed, bool, error) {
 			now = before
 			continue
 		}
-		g, err = r.load()
-		// What was loaded may name other files than before.
-		paths := union(r.paths, g.paths())
-		if markOf(r.paths).digest == now {
+		g, err := r.load()
+		if paths := union(r.paths, g.paths()); len(paths) > len(r.paths) {
+			// What was loaded names other files than before, and nobody has waited for those.
 			r.paths, now = paths, markOf(paths).digest
-			break
+			continue
 		}
-		err = errUnsettled
+		if markOf(r.paths).digest == now {
+			r.seen = now
+			return g, true, err
+		}
 	}
-	r.seen = now
-	return g, true, err
+	r.seen = "" // what was seen last was not loaded
+	return governed{}, true, errUnsettled
 }
 
 func pause(ctx context.Context, d time.Duration) error {

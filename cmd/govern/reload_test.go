@@ -204,6 +204,42 @@ func TestFilesAreReadWhenTheyRest(t *testing.T) {
 	require.NoError(t, err)
 	assert.False(t, some)
 	assert.Equal(t, 1, loads)
+
+	// Nor is a state passed over that came with the last of the writes.
+	write("6")
+	_, some, err = r.changed(writing{t.Context(), func() { loads++; write(strings.Repeat("7", loads)) }})
+	assert.True(t, some)
+	require.ErrorIs(t, err, errUnsettled)
+	_, some, err = r.changed(t.Context())
+	assert.True(t, some)
+	require.EqualError(t, err, "broken")
+
+	// A file that the changed ones name for the first time must rest as well.
+	other, loads := filepath.Join(dir, "g"), 0
+	r.load = func() (governed, error) {
+		if loads++; loads < 3 {
+			require.NoError(t, os.WriteFile(other, []byte(strings.Repeat("8", loads)), 0o600))
+		}
+		var g governed
+		g.config.Site = []string{other}
+		return g, nil
+	}
+	write("9")
+	_, some, err = r.changed(t.Context())
+	require.NoError(t, err)
+	assert.True(t, some)
+	assert.Equal(t, 3, loads)
+}
+
+// writing is a context that writes whenever somebody waits with it.
+type writing struct {
+	context.Context
+	write func()
+}
+
+func (w writing) Done() <-chan struct{} {
+	w.write()
+	return w.Context.Done()
 }
 
 // What was written while it was read for the first time may have been read half.
