@@ -102,6 +102,57 @@ func TestB039AnotherDefinition(t *testing.T) {
 	assert.Equal(t, []dispatch.ApprovalState{dispatch.Withdrawn, dispatch.Withdrawn, dispatch.Pending}, states)
 }
 
+// An approval serves one definition. A run under another one, even one that asks nobody, leaves none to come back to.
+func TestB039ADefinitionThatComesBack(t *testing.T) {
+	asking := func(d *dispatch.Definition) { d.Approval = dispatch.Always }
+	l := newLab(t)
+	shipped := l.snapshot
+	define := func(change func(*dispatch.Definition)) {
+		l.snapshot = shipped
+		l.redefine("read_document", change)
+	}
+	define(asking)
+	call := read("r1", "/warehouse/labels.txt")
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(call).Status)
+	require.NoError(t, l.review(call, "approved"))
+
+	define(func(*dispatch.Definition) {})
+	require.Equal(t, dispatch.StatusOK, l.propose(call).Status, "this definition asks nobody")
+	define(asking)
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(call).Status)
+	assert.Equal(t, 1, l.count(dispatch.KindAction))
+
+	// Also where the other definition came to nothing.
+	require.NoError(t, l.review(call, "approved"))
+	define(func(d *dispatch.Definition) { d.Scopes = []string{"nobody has it"} })
+	require.Equal(t, dispatch.StatusScopeDenied, l.propose(call).Status)
+	define(asking)
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(call).Status)
+}
+
+// A call that waits under an old definition of its tool takes nobody's place, and cannot be approved or reopened: that
+// could never be of use.
+func TestB039WaitingUnderAnOldDefinition(t *testing.T) {
+	l := newLab(t, func(c *config.Config) {
+		p := c.Profiles["warehouse"]
+		p.MaxPending = ptr(1)
+		c.Profiles["warehouse"] = p
+	})
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(draft("d1")).Status)
+	l.redefineTools()
+	require.ErrorIs(t, l.review(draft("d1"), "approved"), dispatch.ErrDefinition)
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(draft("d1")).Status, "it has its own place")
+	require.NoError(t, l.review(draft("d1"), "approved"))
+	require.Equal(t, dispatch.StatusOK, l.propose(draft("d1")).Status)
+
+	other := draft("d2", "draft_id", "other", "idempotency_key", "draft-2")
+	require.Equal(t, dispatch.StatusApprovalRequired, l.propose(other).Status)
+	l.dispatcher.Use(l.snapshot)
+	require.NoError(t, l.review(other, "rejected"), "to say no narrows")
+	_, err := l.dispatcher.ReopenCall(t.Context(), l.who, l.task, dispatch.Enforce, []byte(other), "maya", "")
+	require.ErrorIs(t, err, dispatch.ErrDefinition)
+}
+
 // redefineTools gives every tool another definition from here on.
 func (l *lab) redefineTools() {
 	changed := *l.snapshot

@@ -27,25 +27,27 @@ once, if the policy still allows it.`,
 
 // approvalView is an approval as people and programs read it.
 type approvalView struct {
-	ID            string                 `json:"id"`
-	Signature     string                 `json:"signature"`
-	State         dispatch.ApprovalState `json:"state"`
-	Task          string                 `json:"task"`
-	Actor         string                 `json:"actor"`
-	Mode          dispatch.Mode          `json:"mode"`
-	Step          int                    `json:"step"`
-	Proposal      ijson.Raw              `json:"proposal"`
-	Terms         dispatch.Terms         `json:"terms"`
-	Votes         []dispatch.Vote        `json:"votes"`
-	ExpiresAtStep int                    `json:"expires_at_step,omitzero"`
-	ExpiresAt     string                 `json:"expires_at"`
-	PolicyVersion string                 `json:"policy_version"`
+	ID        string                 `json:"id"`
+	Signature string                 `json:"signature"`
+	State     dispatch.ApprovalState `json:"state"`
+	Task      string                 `json:"task"`
+	Actor     string                 `json:"actor"`
+	Mode      dispatch.Mode          `json:"mode"`
+	Step      int                    `json:"step"`
+	Proposal  ijson.Raw              `json:"proposal"`
+	// Definition is the digest of the tool's definition, as govern tools show prints it.
+	Definition    string          `json:"definition"`
+	Terms         dispatch.Terms  `json:"terms"`
+	Votes         []dispatch.Vote `json:"votes"`
+	ExpiresAtStep int             `json:"expires_at_step,omitzero"`
+	ExpiresAt     string          `json:"expires_at"`
+	PolicyVersion string          `json:"policy_version"`
 	// Progress says what a call that waits still needs.
 	Progress *dispatch.Progress `json:"progress,omitzero"`
 }
 
 func viewOf(a dispatch.Approval) approvalView {
-	v := approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Mode: a.Mode, Step: a.Step, Proposal: a.Proposal,
+	v := approvalView{ID: a.ID, Signature: a.Signature, State: a.State, Task: a.Task.ID, Actor: a.Actor, Mode: a.Mode, Step: a.Step, Proposal: a.Proposal, Definition: a.Definition,
 		Terms: a.Terms, Votes: append([]dispatch.Vote{}, a.Votes...), ExpiresAtStep: a.ExpiresAtStep, ExpiresAt: dispatch.FormatTime(a.ExpiresAt), PolicyVersion: a.PolicyVersion}
 	if a.State == dispatch.Pending {
 		p := a.Progress()
@@ -146,6 +148,7 @@ func (a *app) showApproval(s *system, ap dispatch.Approval) error {
 	}
 	row("asked", fmt.Sprintf("at step %d as call %s, under policy %s", ap.Step, ap.CallID(), ap.PolicyVersion))
 	row("tool", ap.Tool())
+	row("definition", ap.Definition)
 	escaped := a.showArguments(ap)
 	row("size", fmt.Sprintf("%d bytes", len(ap.Proposal)))
 	if escaped {

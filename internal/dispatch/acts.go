@@ -21,6 +21,7 @@ var (
 	ErrReviewRole       = &Error{Refused, "review_role", "the reviewer holds none of the roles that this approval needs now"}
 	ErrAlreadyVoted     = &Error{Refused, "already_voted", "this reviewer has voted on the approval already; it needs distinct people"}
 	ErrReplaced         = &Error{Refused, "replaced", "the call was asked for again since, under another approval; list what waits with govern review list"}
+	ErrDefinition       = &Error{Refused, "definition_changed", "the tool's definition has changed since the call was asked for; the call must be proposed again, and reviewed as what the tool is now"}
 	ErrNotReopenable    = &Error{Refused, "not_reopenable", "only a rejected or expired approval can be reopened"}
 )
 

@@ -38,9 +38,26 @@ func (f *Facts) approval() *Approval {
 	return a
 }
 
+// outdated is the open approval of this call that was given for another definition of its tool, or nil. It serves
+// nothing more: a definition that comes back must not wake it up again.
+func (f *Facts) outdated() *Approval {
+	if a := f.State.Approval; f.Tool != nil && a.Open() && a.Definition != f.Definition {
+		return a
+	}
+	return nil
+}
+
+// waiting counts the calls of the task that wait for a person, beside an outdated one that is about to be withdrawn.
+func (f *Facts) waiting() int {
+	if a := f.outdated(); a != nil && a.State == Pending {
+		return f.Pending - 1
+	}
+	return f.Pending
+}
+
 // crowded says whether as many of the task's calls wait for a person as may.
 func (f *Facts) crowded() bool {
-	return f.Profile != nil && f.Pending >= f.Profile.MaxPending
+	return f.Profile != nil && f.waiting() >= f.Profile.MaxPending
 }
 
 // seal fixes what the policy is asked, and so what is recorded.
@@ -147,7 +164,7 @@ func (f *Facts) Input() Input {
 			Keyed: f.Call.Key != "", Signature: optional(f.Call.Signature), Malformed: optional(f.Call.Malformed), Violations: f.Call.Violations},
 		State: InputState{
 			Step: f.Step, MaxSteps: f.Step, Cancelled: f.Task.Cancelled, TargetExists: f.TargetExists,
-			Pending: InputPending{Count: f.Pending},
+			Pending: InputPending{Count: f.waiting()},
 		},
 	}
 	if in.Call.Arguments == nil {

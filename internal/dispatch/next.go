@@ -17,6 +17,9 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 	c.Task.Updated = f.Now
 	c.Task.Steps, c.Task.Entries = f.Step, 0
 
+	if old := f.outdated(); old != nil {
+		c.change(old, func(a *Approval) { a.State = Withdrawn })
+	}
 	status, retryable, detail := d.Status, d.Retryable, d.Detail
 	var value ijson.Raw
 	switch d.Effect {
@@ -115,10 +118,6 @@ func (c *Commit) ask(f Facts, d Decision) error {
 		}
 		return nil
 	}
-	if old := f.State.Approval; old.Open() {
-		// Given for another definition of the tool, it would otherwise wake up again with that definition.
-		c.change(old, func(a *Approval) { a.State = Withdrawn })
-	}
 	fresh := Approval{Task: f.Task.TaskKey, Actor: f.Task.Actor, Signature: f.Call.Signature, Definition: f.Definition, Mode: f.Mode,
 		Step: f.Step, Proposal: f.Call.Proposal, State: Pending, Terms: *d.Approval, ExpiresAt: f.Now.Add(d.Approval.ttl()),
 		PolicyVersion: d.PolicyVersion}
@@ -154,7 +153,7 @@ func (c *Commit) standing(f Facts, status Status) *ResultApproval {
 	default:
 		return nil
 	}
-	if n := len(c.Approvals); n > 0 {
+	if n := len(c.Approvals); n > 0 && c.Approvals[n-1].State != Withdrawn {
 		return resultApproval(c.Approvals[n-1].Approval)
 	}
 	if a := f.approval(); a != nil {

@@ -69,8 +69,25 @@ func (d *Dispatcher) Review(ctx context.Context, tenant, id, signature string, r
 
 func (d *Dispatcher) review(ctx context.Context, s subject, r Review) (Approval, error) {
 	return d.onApproval(ctx, s, func(t Task, a Approval, now time.Time) (Commit, error) {
+		if err := d.current(a); err != nil && r.Decision == string(Approved) {
+			return Commit{}, err
+		}
 		return nextReview(t, a, r, now)
 	})
+}
+
+// current refuses an approval that was asked for under another definition of its tool: it could never be used. One of a
+// tool that is not there now may be of use again.
+func (d *Dispatcher) current(a Approval) error {
+	tool, ok := d.snapshot.Load().Tools[a.Tool()]
+	if !ok {
+		return nil
+	}
+	digest, err := tool.Definition().Digest()
+	if err == nil && digest != a.Definition {
+		err = ErrDefinition
+	}
+	return err
 }
 
 // Reopen lets people vote again on a rejected or expired approval: pending, without votes, with a new time
@@ -94,6 +111,9 @@ func (d *Dispatcher) ReopenCall(ctx context.Context, p Principal, task string, m
 
 func (d *Dispatcher) reopen(ctx context.Context, s subject, reviewer, reason string) (Approval, error) {
 	return d.onApproval(ctx, s, func(t Task, a Approval, now time.Time) (Commit, error) {
+		if err := d.current(a); err != nil {
+			return Commit{}, err
+		}
 		return nextReopen(t, a, reviewer, reason, now)
 	})
 }
