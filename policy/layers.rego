@@ -20,7 +20,7 @@ package policy
 #   status: policy_error
 #   effect: deny
 #   message: a rule of the organisation or of the site is malformed
-#   remedy: the policy is broken, and everything is denied until it is mended; the decision log shows the detail
+#   remedy: Mend the rule that the reason names. Until then the calls that it is asked about are denied.
 policy_malformed := object.union(_answer(meta), {"status": meta.custom.status, "reasons": reasons}) if {
 	meta := rego.metadata.rule()
 	reasons := [{"code": meta.custom.code, "message": fault} | some fault in _faults]
@@ -124,6 +124,12 @@ _faults contains sprintf("%s, %s: it must be code and message, and at most appro
 	not _demand(member)
 }
 
+# Merging takes the terms that it knows. One of the core that is not known is not lost for that.
+_faults contains sprintf("_terms, %s: it is no known term, or not of its form", [name]) if {
+	some name, value in _terms
+	not _term(name, value)
+}
+
 _collection(x) if is_set(x)
 
 _collection(x) if is_array(x)
@@ -145,7 +151,7 @@ _refusal(member) if {
 # Statuses that go with another effect, or that only running a call or failing to decide can give.
 _not_of_denials := {
 	"ok", "replayed", "dry_run", "approval_required", "policy_error", "not_found", "timeout", "unavailable",
-	"internal_error", "retry_exhausted",
+	"invalid_result", "internal_error", "retry_exhausted",
 }
 
 _demand(member) if {

@@ -85,6 +85,23 @@ var executionOnly = map[Status]bool{
 	StatusInvalidResult: true, StatusInternalError: true, StatusRetryExhausted: true,
 }
 
+// CheckDenial says why no policy can deny with a status, or nil: those of the core go with one effect each, and some only
+// running a call gives.
+func CheckDenial(s Status) error {
+	want, core := effectOf[s]
+	switch {
+	case !statusForm.MatchString(string(s)):
+		return fmt.Errorf("the status is %q; it must be a word in lower case, such as outside_window", s)
+	case executionOnly[s]:
+		return fmt.Errorf("the status %s is given by running a call alone", s)
+	case s == StatusPolicyError:
+		return fmt.Errorf("the status %s says that the policy is broken", s)
+	case core && want != Deny:
+		return fmt.Errorf("the status %s goes with the effect %s", s, want)
+	}
+	return nil
+}
+
 // Reason is one finding that led to a decision.
 type Reason struct {
 	Code    string `json:"code"`
@@ -173,6 +190,21 @@ func parseDecision(raw ijson.Raw) (Decision, error) {
 	terms := d.Approval.inOrder()
 	d.Approval = &terms
 	return d, zeroTerms(present["approval"], len(terms.Stages))
+}
+
+// CheckTerms says what is wrong with terms as a policy states them, or nil.
+func CheckTerms(raw ijson.Raw) error {
+	if hasNull(raw) {
+		return errors.New("a term is null; leave it out for its default")
+	}
+	var t Terms
+	if err := ijson.Unmarshal(raw, &t); err != nil {
+		return err
+	}
+	if err := zeroTerms(raw, len(t.Stages)); err != nil {
+		return err
+	}
+	return t.check()
 }
 
 func hasNull(raw ijson.Raw) bool {

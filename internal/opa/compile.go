@@ -107,6 +107,8 @@ func compile(s Source) (compiled, error) {
 			checkAnnotations(m, &found)
 			if b.layer != "" {
 				b.layer.checkRules(m, &found)
+			} else {
+				checkCoreTerms(m, &found)
 			}
 		}
 		b.checkData(own, &found)

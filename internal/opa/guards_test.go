@@ -100,6 +100,7 @@ var guards = []guard{
 	{"distinct people of a stage (14)", "one person votes twice in a stage", []edit{{"votes.rego", "people := {input.state.approval.votes[j].reviewer | some j in _fitting[stage]; j >= from; j <= i}", "people := [input.state.approval.votes[j].reviewer | some j in _fitting[stage]; j >= from; j <= i]"}}},
 	{"the terms of the layers (14)", "a layer's terms are passed over", []edit{{"terms.rego", "some member in _asking; member.approval", "some member in array.slice(_asking, 0, 0); member.approval"}}},
 	{"the core's terms (14)", "a layer lowers the terms", []edit{{"terms.rego", "array.concat([_terms], [", "array.concat([], ["}}},
+	{"the form of the core's terms (14)", "a layer takes away a term of the core that is misspelt", []edit{{"layers.rego", "	some name, value in _terms\n	not _term(name, value)\n", "	some name, value in _terms\n	not name\n	not _term(name, value)\n"}}},
 	{"most approvers (14)", "the fewest approvers are enough", []edit{{"terms.rego", "_strictest[\"approvers\"] := max({1} | {n", "_strictest[\"approvers\"] := min({10} | {n"}}},
 	{"shortest lifetime (14)", "the longest lifetime holds", []edit{{"terms.rego", "_strictest[\"lifetime\"] := min({10} | {n", "_strictest[\"lifetime\"] := max({1} | {n"}}},
 	{"shortest time limit (14)", "the longest time limit holds", []edit{{"terms.rego", "	least := min({time", "	least := max({time"}}},

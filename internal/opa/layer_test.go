@@ -2,6 +2,7 @@ package opa
 
 import (
 	"maps"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -71,7 +72,15 @@ func TestLayerRefuses(t *testing.T) {
 		"a misspelt term (B104)":   {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"aprovers\": 2}} if true\n"}, `approval has no "aprovers"; did you mean approvers?`},
 		"a misspelt stage (B104)":  {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"stages\": [{\"name\": \"a\", \"role\": [\"b\"]}]}} if true\n"}, `a stage has no "role"; did you mean roles?`},
 		"a code that is no word":   {files{"a.rego": "package site\n\n" + told("Not-Now") + "deny contains {\"code\": \"Not-Now\", \"message\": \"m\", \"status\": \"s\"} if true\n"}, `custom.code is "Not-Now"; it must be a word in lower case`},
-		"a status that is no word": {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"Closed\"} if true\n"}, `the member's status is "Closed"; it must be a word in lower case`},
+		"a status that is no word": {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"Closed\"} if true\n"}, `the status is "Closed"; it must be a word in lower case`},
+		"a status of execution":    {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"timeout\"} if true\n"}, `the status timeout is given by running a call alone`},
+		"a status that allows":     {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"ok\"} if true\n"}, `the status ok goes with the effect allow`},
+		"a broken policy's status": {files{"a.rego": "package site\n\n" + told("c") + "forbid contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"policy_error\"} if true\n"}, `the status policy_error says that the policy is broken`},
+		"a ttl of nothing":         {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"ttl\": \"0s\"}} if true\n"}, `the terms of the approval: approval.ttl is "0s"`},
+		"too many approvers":       {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"approvers\": 99, \"ttl\": input.now.rfc3339}} if true\n"}, `approval.approvers is 99; it must be 1 to 10`},
+		"no role at all":           {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"roles\": []}} if true\n"}, `the terms of the approval: approval.roles`},
+		"a lifetime in words":      {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\", \"message\": \"m\", \"approval\": {\"lifetime\": \"3\"}} if true\n"}, `wants a whole number, not a string`},
+		"a denial to repeat":       {files{"a.rego": "package site\n\n" + strings.Replace(told("closed"), "#   code: closed\n", "#   code: closed\n#   retryable: true\n", 1) + closed}, `custom.retryable is true, and a layer's denial cannot say it`},
 		"an empty code":            {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \" \", \"message\": \"m\", \"status\": \"s\"} if true\n"}, `the code of a member of deny is " "`},
 		"a word":                   {files{"a.rego": "package site\n\n" + told("c") + "deny contains \"closed\" if true\n"}, "its members are objects"},
 		"a schema":                 {files{"a.rego": "package site\n\n# METADATA\n# schemas:\n#   - input: {type: object}\n# custom:\n#   code: closed\n#   message: m\n#   remedy: r\n" + closed}, "the METADATA has schemas"},

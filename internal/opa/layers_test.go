@@ -89,6 +89,9 @@ func TestStatusesThatALayerCannotGive(t *testing.T) {
 		inGo, err := dispatch.Judge(t.Context(), fixed(denial), "v", sample(t, "allow_read"))
 		require.NoError(t, err)
 		assert.Equal(t, inGo.Status, d.Status, status)
+		if dispatch.CheckDenial(dispatch.Status(status)) != nil {
+			assert.Contains(t, d.Detail, "data.site.deny, closed", "it is the policy that says so of %s", status)
+		}
 	}
 }
 

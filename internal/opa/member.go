@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
 var (
@@ -54,7 +56,11 @@ func checkTerms(rule *ast.Rule, terms *ast.Term, found *Findings) {
 	if !ok {
 		return
 	}
+	known := len(*found)
 	checkObject(rule, terms, "approval", termsMembers, found)
+	if len(*found) == known {
+		checkWritten(rule, object, found)
+	}
 	stages := object.Get(ast.StringTerm("stages"))
 	if stages == nil {
 		return
@@ -65,6 +71,32 @@ func checkTerms(rule *ast.Rule, terms *ast.Term, found *Findings) {
 				checkObject(rule, stage, "a stage", stageMembers, found)
 			}
 		})
+	}
+}
+
+// checkCoreTerms looks at what the core asks of every approval.
+func checkCoreTerms(m *ast.Module, found *Findings) {
+	for _, rule := range m.Rules {
+		if rule.Head.Name == "_terms" && rule.Head.Value != nil {
+			checkTerms(rule, written(rule, rule.Head.Value), found)
+		}
+	}
+}
+
+// checkWritten holds the terms that are written out against what Go takes.
+func checkWritten(rule *ast.Rule, terms ast.Object, found *Findings) {
+	constant := ast.NewObject()
+	terms.Foreach(func(name, value *ast.Term) {
+		if ast.IsConstant(value.Value) {
+			constant.Insert(name, value)
+		}
+	})
+	raw, err := toJSON(constant)
+	if err == nil {
+		err = dispatch.CheckTerms(raw)
+	}
+	if err != nil {
+		found.add(locate(rule, ast.NewTerm(terms)), "the terms of the approval: "+strings.TrimPrefix(err.Error(), "policy_malformed: "), "docs/policy.md lists what each term can be")
 	}
 }
 

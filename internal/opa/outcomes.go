@@ -1,6 +1,7 @@
 package opa
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"regexp"
@@ -109,6 +110,9 @@ func agrees(rule *ast.Rule, note *ast.Annotations, o *Outcome) error {
 	if !wordForm.MatchString(o.Code) {
 		return fmt.Errorf("custom.code is %q; it must be a word in lower case, such as outside_window", o.Code)
 	}
+	if o.Retryable {
+		return errors.New("custom.retryable is true, and a layer's denial cannot say it; leave it out")
+	}
 	if code, ok := textOf(rule, "code"); ok && code != o.Code {
 		return fmt.Errorf("custom.code is %q, and the member's code %q; make them one", o.Code, code)
 	}
@@ -123,11 +127,8 @@ func agrees(rule *ast.Rule, note *ast.Annotations, o *Outcome) error {
 	if stated, _ := note.Custom["status"].(string); stated != "" && stated != status {
 		return fmt.Errorf("custom.status is %q, and the member's status %q; make them one", stated, status)
 	}
-	if !wordForm.MatchString(status) {
-		return fmt.Errorf("the member's status is %q; it must be a word in lower case, such as outside_window", status)
-	}
 	o.Status = dispatch.Status(status)
-	return nil
+	return dispatch.CheckDenial(o.Status)
 }
 
 func rulesInOrder(modules []*ast.Module) []*ast.Rule {
