@@ -33,8 +33,8 @@
 #
 #     data.profiles   {profile: {tools: {name: true}, readable: {set: true}, writable: {set: true},
 #                     scopes: {name: true}, budgets: {name: limit}}}, from the configuration
-#     data.readable   {set: {target: true}}, from data/readable.json
-#     data.writable   {set: {target: true}}, where a profile names such a set
+#     data.readable   {set: {target: true}}, from the configuration or with the policy
+#     data.writable   the same, for writes whose targets they guard
 #     data.govern     version; without it the version is "unversioned"
 package policy
 

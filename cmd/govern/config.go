@@ -49,7 +49,7 @@ a default. What another file holds is shown by that file's name.`,
 		Example: "  govern config show --config config.yaml\n  govern config show --format json"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		g, err := a.load(cmd)
+		g, err := a.readConfig(cmd)
 		if err != nil {
 			return err
 		}

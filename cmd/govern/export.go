@@ -14,7 +14,7 @@ import (
 func writeFolder(dest string, files map[string][]byte) error {
 	entries, err := os.ReadDir(dest)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return misuse(err).hint("name a folder that does not exist yet, or a file that ends in .tar.gz")
+		return misuse(err).hint("name a folder that does not exist yet")
 	}
 	if len(entries) > 0 {
 		return misuse(fmt.Errorf("%s is not empty", dest)).hint("name a folder that does not exist yet")

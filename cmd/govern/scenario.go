@@ -183,7 +183,7 @@ func (w world) Snapshot(ctx context.Context, s scenario.Setting) (*dispatch.Snap
 	}
 	c := w.config
 	c.Profiles = map[string]config.Profile{s.Profile: p}
-	if err := c.CheckNames(source.ReadableSets(), source.WritableSets()); err != nil {
+	if err := c.Detached().CheckNames(source.ReadableSets(), source.WritableSets()); err != nil {
 		return nil, err
 	}
 	_, snapshot, err := newSnapshot(ctx, c, source, s.Wrap(w.tools))

@@ -44,6 +44,20 @@ type system struct {
 // load reads and checks configuration, policy and tools. It touches no state. With an error comes what is known of the
 // configuration.
 func (a *app) load(cmd *cobra.Command) (governed, error) {
+	read, err := a.readConfig(cmd)
+	if err != nil {
+		return read, err
+	}
+	g, err := assemble(cmd.Context(), read.config)
+	g.file, g.inFile = read.file, read.inFile
+	if err != nil {
+		return g, misuse(err)
+	}
+	return g, nil
+}
+
+// readConfig reads the configuration alone, with what flags and environment lay over it.
+func (a *app) readConfig(cmd *cobra.Command) (governed, error) {
 	if err := checkPolicyFlags(cmd); err != nil {
 		return governed{}, err
 	}
@@ -59,12 +73,7 @@ func (a *app) load(cmd *cobra.Command) (governed, error) {
 	if err != nil {
 		return governed{config: c}, misuse(err)
 	}
-	g, err := assemble(cmd.Context(), c)
-	if err != nil {
-		return g, misuse(err)
-	}
-	g.file, g.inFile = file, inFile
-	return g, nil
+	return governed{config: c, file: file, inFile: inFile}, nil
 }
 
 // assemble joins a configuration with the policy and the tools that it is about.
@@ -75,11 +84,36 @@ func assemble(ctx context.Context, c config.Config) (governed, error) {
 		return g, err
 	}
 	g.tools, err = newTools(c)
-	if err = errors.Join(c.CheckNames(g.source.ReadableSets(), g.source.WritableSets()), err); err != nil {
+	if err = errors.Join(checkNames(c), c.CheckNames(g.source.ReadableSets(), g.source.WritableSets()), err); err != nil {
 		return g, err
 	}
 	g.policy, g.snapshot, err = newSnapshot(ctx, c, g.source, g.tools)
 	return g, err
+}
+
+// checkNames refuses names of tasks, profiles and actors that no task can have.
+func checkNames(c config.Config) error {
+	var wrong []error
+	check := func(pointer, name string) {
+		if !dispatch.ValidName(name) {
+			wrong = append(wrong, c.Fault(pointer, fmt.Sprintf("%q is no name: it is 1 to 64 letters, digits, dots, underscores or hyphens, beginning with a letter or digit", name)))
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
+		check("/profiles/"+ijson.EscapeToken(name), name)
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Tasks)) {
+		at := "/tasks/" + ijson.EscapeToken(name)
+		check(at, name)
+		check(at+"/actor", c.Tasks[name].Actor)
+	}
+	if c.Task != "" {
+		check("/task", c.Task)
+	}
+	if c.Actor != "" {
+		check("/actor", c.Actor)
+	}
+	return errors.Join(wrong...)
 }
 
 func (g *governed) toolNames() []string { return slices.Sorted(maps.Keys(g.tools)) }
@@ -100,7 +134,7 @@ func (g *governed) profilesWith(tool string) []string {
 func policySource(c config.Config, paths []string) (opa.Source, error) {
 	source, err := coreSource(c, paths)
 	if err == nil && c.OwnResources() {
-		source, err = source.WithData(c.ResourcesName(), c.Resources.JSON)
+		source, err = source.WithSets(c.ResourcesName(), c.Resources.JSON)
 	}
 	if err != nil {
 		return source, err

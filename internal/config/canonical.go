@@ -9,16 +9,15 @@ import (
 // Canonical is the part of the configuration that is a part of the policy version beside the definitions of the tools
 // and the sets of targets: what is permitted, and not where things are kept, which tasks there are or who reviews.
 func (c Config) Canonical() (ijson.Raw, error) {
-	type profile struct {
-		Tools, Readable, Writable, Scopes []string
-		MaxSteps, MaxPending              int
-		Budgets                           Budgets
-	}
-	profiles := map[string]profile{}
+	profiles := map[string]Profile{}
 	for name, p := range c.Profiles {
-		profiles[name] = profile{sorted(p.Tools), sorted(p.Readable), sorted(p.Writable), sorted(p.Scopes), p.MaxSteps, p.Pending(), p.Budgets}
+		p.Tools, p.Readable, p.Writable, p.Scopes = sorted(p.Tools), sorted(p.Readable), sorted(p.Writable), sorted(p.Scopes)
+		pending := p.Pending()
+		p.MaxPending = &pending
+		profiles[name] = p
 	}
-	limits := map[string]any{"proposals": c.Limits.Proposals(), "decision_time": c.Limits.Decision().String()}
+	bytes := c.Limits.Proposals().Bytes
+	limits := Limits{ProposalBytes: &bytes, DecisionTime: c.Limits.Decision().String()}
 	return ijson.Marshal(map[string]any{"profiles": profiles, "limits": limits})
 }
 

@@ -27,10 +27,10 @@ func (c Config) check() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		c.Profiles[name].check("/profiles/"+escape(name), fault)
+		c.Profiles[name].check("/profiles/"+ijson.EscapeToken(name), fault)
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tasks)) {
-		t, at := c.Tasks[name], "/tasks/"+escape(name)
+		t, at := c.Tasks[name], "/tasks/"+ijson.EscapeToken(name)
 		if _, ok := c.Profiles[t.Profile]; !ok {
 			fault(at+"/profile", "%s", unknown("profile", t.Profile, slices.Sorted(maps.Keys(c.Profiles))))
 		}
@@ -42,7 +42,7 @@ func (c Config) check() error {
 		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Reviewers)) {
-		at := "/reviewers/" + escape(name)
+		at := "/reviewers/" + ijson.EscapeToken(name)
 		if name == "" {
 			fault(at, "a reviewer without a name; write the name that the votes carry")
 		}
@@ -50,7 +50,7 @@ func (c Config) check() error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
 		if c.Tools[name].Schema == nil {
-			fault("/tools/"+escape(name)+"/schema", "it is missing; write the JSON Schema of the arguments, or name a file that holds it")
+			fault("/tools/"+ijson.EscapeToken(name)+"/schema", "it is missing; write the JSON Schema of the arguments, or name a file that holds it")
 		}
 	}
 	c.checkResources(fault)
@@ -98,7 +98,7 @@ var kindsOfResources = []string{"readable", "writable"}
 
 // checkResources reads the sets of targets as strictly as the rest: a target counts only if it is true.
 func (c Config) checkResources(fault faults) {
-	if c.Resources == nil {
+	if c.Resources == nil || c.Resources.JSON == nil {
 		return
 	}
 	in := ""
@@ -108,7 +108,7 @@ func (c Config) checkResources(fault faults) {
 	kinds, _ := ijson.Members(c.Resources.JSON)
 	for _, kind := range kinds {
 		if !slices.Contains(kindsOfResources, kind.Name) {
-			fault("/resources/"+escape(kind.Name), "%s%s", in, unknown("kind of resource", kind.Name, kindsOfResources))
+			fault("/resources/"+ijson.EscapeToken(kind.Name), "%s%s", in, unknown("kind of resource", kind.Name, kindsOfResources))
 			continue
 		}
 		sets, ok := ijson.Members(kind.Value)
@@ -116,14 +116,14 @@ func (c Config) checkResources(fault faults) {
 			fault("/resources/"+kind.Name, "%s%s wants named sets of targets, like {warehouse: {/warehouse/labels.txt: true}}", in, kind.Name)
 		}
 		for _, set := range sets {
-			at := "/resources/" + kind.Name + "/" + escape(set.Name)
+			at := "/resources/" + kind.Name + "/" + ijson.EscapeToken(set.Name)
 			targets, ok := ijson.Members(set.Value)
 			if !ok || set.Name == "" {
 				fault(at, "%s%s.%s wants targets, like {/warehouse/labels.txt: true}", in, kind.Name, set.Name)
 			}
 			for _, target := range targets {
 				if string(target.Value) != "true" {
-					fault(at+"/"+escape(target.Name), "%s%s.%s: the target %q must be true; remove a target that is not in the set", in, kind.Name, set.Name, target.Name)
+					fault(at+"/"+ijson.EscapeToken(target.Name), "%s%s.%s: the target %q must be true; remove a target that is not in the set", in, kind.Name, set.Name, target.Name)
 				}
 			}
 		}
@@ -131,8 +131,8 @@ func (c Config) checkResources(fault faults) {
 }
 
 func (l Limits) check(fault faults) {
-	if n := l.ProposalBytes; n != 0 && (n < LeastProposalBytes || n > MostProposalBytes) {
-		fault("/limits/proposal_bytes", "it is %d; give %d to %d", n, LeastProposalBytes, MostProposalBytes)
+	if n := l.ProposalBytes; n != nil && (*n < LeastProposalBytes || *n > MostProposalBytes) {
+		fault("/limits/proposal_bytes", "it is %d; give %d to %d", *n, LeastProposalBytes, MostProposalBytes)
 	}
 	if l.DecisionTime == "" {
 		return
@@ -147,7 +147,7 @@ func (l Limits) check(fault faults) {
 func (c Config) CheckNames(readable, writable []string) error {
 	var wrong []error
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
-		p, at := c.Profiles[name], "/profiles/"+escape(name)
+		p, at := c.Profiles[name], "/profiles/"+ijson.EscapeToken(name)
 		for _, list := range []struct {
 			key, what    string
 			names, known []string

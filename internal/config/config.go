@@ -2,7 +2,6 @@
 package config
 
 import (
-	"cmp"
 	"errors"
 	"strings"
 	"time"
@@ -106,7 +105,7 @@ type Reviewer struct {
 // Limits bound what is read and decided.
 type Limits struct {
 	// ProposalBytes is the greatest length of a proposal; absent means that of ijson.DefaultLimits.
-	ProposalBytes int `json:"proposal_bytes"`
+	ProposalBytes *int `json:"proposal_bytes"`
 	// DecisionTime is how long the policy may take for one decision, as a Go duration; absent means DefaultDecisionTime.
 	DecisionTime string `json:"decision_time"`
 }
@@ -166,7 +165,11 @@ func (p Profile) Pending() int {
 
 // Proposals are the limits of a proposal.
 func (l Limits) Proposals() ijson.Limits {
-	return ijson.Limits{Bytes: cmp.Or(l.ProposalBytes, ijson.DefaultLimits.Bytes), Depth: ijson.DefaultLimits.Depth}
+	limits := ijson.DefaultLimits
+	if l.ProposalBytes != nil {
+		limits.Bytes = *l.ProposalBytes
+	}
+	return limits
 }
 
 // Decision is DecisionTime with its default.
@@ -203,9 +206,15 @@ func (c Config) Fault(pointer, problem string) error {
 	return errors.New(pointer + ": " + problem)
 }
 
+// Detached is the configuration without the places of its values, for a copy that says something else than the files.
+func (c Config) Detached() Config {
+	c.origin = origin{}
+	return c
+}
+
 // FaultOfTool is Fault for a field of a tool's definition, which may be one of a tool's name.
 func (c Config) FaultOfTool(tool, field, problem string) error {
-	return c.Fault("/tools/"+escape(tool)+field, problem)
+	return c.Fault("/tools/"+ijson.EscapeToken(tool)+field, problem)
 }
 
 // overlaid gives the flag or variable that set the value at a pointer, or in it.

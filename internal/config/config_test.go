@@ -86,13 +86,19 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"profiles: {w: {max_steps: 3}}\ntasks: {t: {profile: W, actor: a}}\n":                `config.yaml:2: tasks.t.profile: unknown profile "W"; did you mean "w"?`,
 		"profiles: {w: {max_steps: 3}}\ntasks: {t: {profile: w}}\n":                          `config.yaml:2: tasks.t.actor: it is missing`,
 		"profiles: {w: {max_steps: 3}}\ntasks: {t: {profile: w, actor: a, mode: dry-run}}\n": `tasks.t.mode: unknown mode "dry-run"; did you mean "dry_run"?`,
-		"profiles: {}\ntools:\n":                                                             `config.yaml:2: tools: it has no value; write one, such as {} or [] for nothing, or remove the key`,
+		"profiles: {}\ntools:\n":                                                             `config.yaml:2: tools: it has no value; write one ({} or [] is nothing), or remove the key`,
+		"state: \"\"\n":                                                                      `config.yaml:1: state: it has no value`,
+		"limits: {decision_time: \"\"}\n":                                                    `config.yaml:1: limits.decision_time: it has no value`,
+		"limits: {proposal_bytes: 0}\n":                                                      `config.yaml:1: limits.proposal_bytes: it is 0; give 1024 to 16777216`,
+		"profiles: {w: {max_steps: 3}}\ntasks: {t: {profile: w, actor: a, mode: \"\"}}\n":    `config.yaml:2: tasks.t.mode: it has no value`,
+		"tools: {a: {effect: \"\"}}\n":                                                       `config.yaml:1: tools.a.effect: it has no value`,
+		"tools: {a: {approval: \"\"}}\n":                                                     `config.yaml:1: tools.a.approval: it has no value`,
 		"resources: ~\n":                                                                     `config.yaml:1: resources: it has no value`,
 		"profiles: {w: {max_steps: 3, tools: null}}\n":                                       `config.yaml:1: profiles.w.tools: it has no value`,
 		"tools: {a: {schema: null}}\n":                                                       `tools.a.schema: it has no value`,
 		"tools: {a: {local: record}}\n":                                                      `tools.a.schema: it is missing`,
 		"tools: {a: {schema: 7}}\n":                                                          `tools.a.schema: wants an object, or the path of a JSON file`,
-		"tools: {a: {schema: ''}}\n":                                                         `tools.a.schema: names an empty path`,
+		"tools: {a: {schema: ''}}\n":                                                         `tools.a.schema: it has no value`,
 		"tools: {a: {schema: none.json}}\n":                                                  `tools.a.schema: open none.json: no such file or directory; a path starts at the folder of the configuration`,
 		"tools: {a: {schema: broken.json}}\n":                                                `tools.a.schema: broken.json: at /a (byte 7): repeated name`,
 		"tools: {a: {schema: list.json}}\n":                                                  `tools.a.schema: list.json: wants an object`,
@@ -122,6 +128,10 @@ func TestAllFaultsAreSaid(t *testing.T) {
 	_, err := read(t, "profiles:\n  a: {}\n  b: {}\ntasks: {t: {profile: c}}\n")
 	require.Error(t, err)
 	assert.Len(t, strings.Split(err.Error(), "\n"), 4)
+	_, err = read(t, "profiles: {a: {}}\ntools: {x: {schema: none.json}, y: {schema: missing.json}}\n")
+	for _, want := range []string{"tools.x.schema: open none.json", "tools.y.schema: open missing.json", "profiles.a.max_steps"} {
+		assert.ErrorContains(t, err, want)
+	}
 }
 
 // Names that differ in case alone stay apart, in every list and map (B024): none takes the other's permission.
@@ -271,6 +281,7 @@ func TestVariablesThatAreRefused(t *testing.T) {
 		"LIMITS_PROPOSAL_BYTES=":      "set to nothing",
 		"LIMITS_PROPOSAL_BYTES=1e6":   `GOVERN_LIMITS_PROPOSAL_BYTES is "1e6", which is no whole number`,
 		"LIMITS_PROPOSAL_BYTES= 4096": "which is no whole number",
+		"LIMITS_PROPOSAL_BYTES=0":     "GOVERN_LIMITS_PROPOSAL_BYTES: it is 0; give 1024 to",
 		"LIMITS_PROPOSAL_BYTES=7":     "GOVERN_LIMITS_PROPOSAL_BYTES: it is 7; give 1024 to",
 		"LIMITS_DECISION_TIME=soon":   `GOVERN_LIMITS_DECISION_TIME: it is "soon"`,
 		"SITE=a::b":                   "GOVERN_SITE: an empty path",

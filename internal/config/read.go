@@ -1,6 +1,7 @@
 package config
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
@@ -81,22 +82,20 @@ func parse(file string, b []byte, builtin Config, read open) (Config, error) {
 	}
 	c := Config{origin: origin{own: &document, builtin: builtin.origin.own, inherited: map[string]bool{}, overlaid: map[string]string{}}}
 	if at, found := valueless("", document.JSON()); found {
-		return c, document.Fault(at, "it has no value; write one, such as {} or [] for nothing, or remove the key")
+		return c, document.Fault(at, "it has no value; write one ({} or [] is nothing), or remove the key")
 	}
 	if err := document.Decode(&c); err != nil {
 		return c, misplaced(err)
 	}
-	if err := c.readParts(read); err != nil {
-		return c, err
-	}
+	err = c.readParts(read)
 	c.inherit(builtin)
-	return c, c.check()
+	return c, errors.Join(err, c.check())
 }
 
-// valueless finds a null. It would read as what is left out, and what is left out can mean a default. In a schema it
-// stands for itself.
+// valueless finds a null or an empty text. It would read as what is left out, and what is left out can mean a default.
+// In a schema and in a document it stands for itself; in a list it is named by check.
 func valueless(pointer string, raw ijson.Raw) (at string, found bool) {
-	if raw.Kind() == 'n' {
+	if raw.Kind() == 'n' || string(raw) == `""` && pointer != "" && !emptyPlace.MatchString(pointer) {
 		return pointer, true
 	}
 	if schemaPlace.MatchString(pointer) {
@@ -104,14 +103,17 @@ func valueless(pointer string, raw ijson.Raw) (at string, found bool) {
 	}
 	members, _ := ijson.Members(raw)
 	for _, m := range members {
-		if at, found := valueless(pointer+"/"+escape(m.Name), m.Value); found {
+		if at, found := valueless(pointer+"/"+ijson.EscapeToken(m.Name), m.Value); found {
 			return at, true
 		}
 	}
 	return "", false
 }
 
-var schemaPlace = regexp.MustCompile(`^/tools/[^/]*/(schema|output)$`)
+var (
+	schemaPlace = regexp.MustCompile(`^/tools/[^/]*/(schema|output)$`)
+	emptyPlace  = regexp.MustCompile(`^/documents/[^/]*/text$`)
+)
 
 // inherit takes the built-in parts in place of those that are left out.
 func (c *Config) inherit(builtin Config) {
@@ -150,9 +152,10 @@ func (c *Config) readParts(read open) error {
 	}
 	parts := []place{{"/resources", c.Resources}, {"/documents", c.Documents}}
 	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
-		at := "/tools/" + escape(name)
+		at := "/tools/" + ijson.EscapeToken(name)
 		parts = append(parts, place{at + "/schema", c.Tools[name].Schema}, place{at + "/output", c.Tools[name].Output})
 	}
+	var wrong []error
 	for _, p := range parts {
 		if p.part == nil || p.part.File == "" {
 			continue
@@ -162,19 +165,19 @@ func (c *Config) readParts(read open) error {
 			c.origin.files = append(c.origin.files, file)
 		}
 		if err != nil {
-			return c.Fault(p.pointer, fmt.Sprintf("%v; a path starts at the folder of the configuration", err))
+			wrong = append(wrong, c.Fault(p.pointer, fmt.Sprintf("%v; a path starts at the folder of the configuration", err)))
+			continue
 		}
-		if p.part.JSON, err = ijson.Canonical(content, ijson.Limits{Bytes: mostPartBytes, Depth: ijson.DefaultLimits.Depth}); err != nil {
-			return c.Fault(p.pointer, fmt.Sprintf("%s: %v", p.part.File, err))
+		p.part.JSON, err = ijson.Canonical(content, ijson.Limits{Bytes: mostPartBytes, Depth: ijson.DefaultLimits.Depth})
+		if err == nil && p.part.JSON.Kind() != '{' {
+			err = errors.New("wants an object")
 		}
-		if p.part.JSON.Kind() != '{' {
-			return c.Fault(p.pointer, p.part.File+": wants an object")
+		if err != nil {
+			wrong = append(wrong, c.Fault(p.pointer, fmt.Sprintf("%s: %v", p.part.File, err)))
 		}
 	}
-	return nil
+	return errors.Join(wrong...)
 }
-
-func escape(name string) string { return strings.NewReplacer("~", "~0", "/", "~1").Replace(name) }
 
 // section is the first name of a JSON Pointer.
 func section(pointer string) string {

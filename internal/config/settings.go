@@ -18,7 +18,7 @@ import (
 // Everything else in the file is permission, and has one place.
 var settings = []struct {
 	key string
-	// field is a *string, an *int, or a *[]string for what takes several values: a repeated flag, or a variable with
+	// field is a *string, an **int, or a *[]string for what takes several values: a repeated flag, or a variable with
 	// the separator of PATH.
 	field func(*Config) any
 }{
@@ -91,12 +91,12 @@ func (c Config) Overlay(flags *pflag.FlagSet) (Config, error) {
 		switch field := s.field(&c).(type) {
 		case *string:
 			*field = v.GetString(s.key)
-		case *int:
+		case **int:
 			n, err := strconv.Atoi(v.GetString(s.key))
 			if err != nil {
 				return c, fmt.Errorf("%s is %q, which is no whole number; give digits alone, or unset it", from, v.GetString(s.key))
 			}
-			*field = n
+			*field = &n
 		case *[]string:
 			if env, ok := value.(string); ok {
 				*field = filepath.SplitList(env)

@@ -45,7 +45,7 @@ func (c Config) walk(values []Value, d *strictyaml.Document, pointer, key string
 	}
 	for _, m := range members {
 		inner := strictyaml.Member(key, m.Name)
-		values = c.walk(values, d, pointer+"/"+escape(m.Name), inner, m.Value)
+		values = c.walk(values, d, pointer+"/"+ijson.EscapeToken(m.Name), inner, m.Value)
 	}
 	return values
 }

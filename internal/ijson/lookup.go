@@ -2,6 +2,7 @@ package ijson
 
 import (
 	"strconv"
+	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -55,6 +56,26 @@ func Lookup(value Raw, pointer string) (Raw, bool) {
 		return nil, false
 	}
 	return clip(found), true
+}
+
+var (
+	escapeToken   = strings.NewReplacer("~", "~0", "/", "~1")
+	unescapeToken = strings.NewReplacer("~1", "/", "~0", "~")
+)
+
+// EscapeToken gives a member's name the form that it has in a JSON Pointer.
+func EscapeToken(name string) string { return escapeToken.Replace(name) }
+
+// Tokens gives the names in a JSON Pointer; none for that of the whole.
+func Tokens(pointer string) []string {
+	if pointer == "" {
+		return nil
+	}
+	tokens := strings.Split(strings.TrimPrefix(pointer, "/"), "/")
+	for i, t := range tokens {
+		tokens[i] = unescapeToken.Replace(t)
+	}
+	return tokens
 }
 
 // String gives the Go string of a JSON string, and false for any other value.

@@ -64,7 +64,7 @@ func (d *document) add(layer Layer, path string, content []byte) error {
 
 func (d *document) merge(into, from map[string]any, pointer, path string) error {
 	for _, name := range slices.Sorted(maps.Keys(from)) {
-		at := pointer + "/" + strings.NewReplacer("~", "~0", "/", "~1").Replace(name)
+		at := pointer + "/" + ijson.EscapeToken(name)
 		value := from[name]
 		present, taken := into[name]
 		old, isObject := present.(map[string]any)

@@ -11,11 +11,11 @@ import (
 )
 
 // ReadPaths reads a policy from bundles, each a folder of .rego files (with their .manifest and .json data) or a .tar.gz
-// of one, and from .json data files. Without a data.readable of its own the policy gets that of base; everything else of
+// of one, and from .json data files. Without sets of targets of its own the policy gets those of base; everything else of
 // base is left behind.
 func ReadPaths(paths []string, base Source) (Source, error) {
 	s, err := read("", paths)
-	s.inheritReadable(base)
+	s.inheritSets(base)
 	return s, err
 }
 

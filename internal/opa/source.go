@@ -86,6 +86,20 @@ func (s Source) WithData(path string, content []byte) (Source, error) {
 	return s, nil
 }
 
+// kindsOfSets are the documents of named sets of targets.
+var kindsOfSets = []string{"readable", "writable"}
+
+// WithSets adds the named sets of targets, {"readable": {…}, "writable": {…}}, to a source that brings none of its own:
+// sets that were joined could open what neither of the two means to.
+func (s Source) WithSets(path string, content []byte) (Source, error) {
+	for _, kind := range kindsOfSets {
+		if _, ok := s.data.root[kind]; ok {
+			return Source{}, fmt.Errorf("%s: data conflict: it says which targets there are, and so does data.%s of %s; let one of the two say it", path, kind, s.data.giver("/"+kind))
+		}
+	}
+	return s.WithData(path, content)
+}
+
 func (s *Source) noRego(path string) error {
 	wanted := "a policy with the rule decision in package policy"
 	if s.layer != "" {
@@ -239,14 +253,18 @@ func conflictOf(layer Layer, root string) (owner, remedy string) {
 	return "", ""
 }
 
-// inheritReadable gives base's data.readable to a source that brings none.
-func (s *Source) inheritReadable(base Source) {
-	if _, ok := s.data.root["readable"]; ok {
-		return
+// inheritSets gives base's sets of targets to a source that brings none.
+func (s *Source) inheritSets(base Source) {
+	for _, kind := range kindsOfSets {
+		if _, ok := s.data.root[kind]; ok {
+			return
+		}
 	}
-	if sets, ok := base.data.root["readable"]; ok {
-		s.data = s.data.clone()
-		s.data.root["readable"] = sets
-		maps.Copy(s.data.from, base.data.from)
+	for _, kind := range kindsOfSets {
+		if sets, ok := base.data.root[kind]; ok {
+			s.data = s.data.clone()
+			s.data.root[kind] = sets
+			maps.Copy(s.data.from, base.data.from)
+		}
 	}
 }

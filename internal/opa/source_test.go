@@ -126,6 +126,29 @@ func TestWithDataLeavesTheFirstAlone(t *testing.T) {
 	assert.Len(t, b.data.root["readable"].(map[string]any)["s"], 2)
 }
 
+// Sets of targets come from one place: two that were joined could open what neither means to.
+func TestSetsComeFromOnePlace(t *testing.T) {
+	sets := []byte(`{"readable": {"s": {"/b": true}}}`)
+	for _, own := range []string{`{"readable": {"s": {"/a": true}}}`, `{"writable": {}}`} {
+		s, err := ReadFS(minimal.with("d.json", own).fs(), "here")
+		require.NoError(t, err)
+		_, err = s.WithSets("config.yaml", sets)
+		require.ErrorContains(t, err, "config.yaml: data conflict: it says which targets there are, and so does data.")
+		require.ErrorContains(t, err, "of here/d.json; let one of the two say it")
+
+		base, err := ReadFS(minimal.with("d.json", `{"readable": {"base": {}}, "writable": {"base": {}}}`).fs(), "base")
+		require.NoError(t, err)
+		own, err := ReadPaths([]string{minimal.with("d.json", own).write(t)}, base)
+		require.NoError(t, err)
+		assert.Len(t, own.data.root, 1, "nothing is inherited beside its own")
+	}
+	s, err := ReadFS(minimal.fs(), "here")
+	require.NoError(t, err)
+	s, err = s.WithSets("config.yaml", sets)
+	require.NoError(t, err)
+	assert.Equal(t, []string{"s"}, s.ReadableSets())
+}
+
 func TestReadPaths(t *testing.T) {
 	base, err := ReadFS(minimal.with("d.json", `{"readable": {"base": {"/a": true}}, "other": 1}`).
 		with(".manifest", `{"revision": "base-1"}`).fs(), "base")

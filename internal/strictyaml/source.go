@@ -67,14 +67,14 @@ func (s source) fault(pointer string, offset int64, problem string) *Error {
 // path writes a pointer as people read it, like profiles.warehouse.tools[0].
 func (s source) path(pointer string) string {
 	var path, parent string
-	for _, token := range tokens(pointer) {
+	for _, token := range ijson.Tokens(pointer) {
 		container, _ := ijson.Lookup(s.json, parent)
 		if i, err := strconv.Atoi(token); err == nil && bytes.HasPrefix(container, []byte("[")) {
 			path = index(path, i)
 		} else {
-			path = Member(path, unescape.Replace(token))
+			path = Member(path, token)
 		}
-		parent += "/" + token
+		parent += "/" + ijson.EscapeToken(token)
 	}
 	return path
 }
@@ -82,7 +82,7 @@ func (s source) path(pointer string) string {
 // lineOf gives the line of the key or element that a pointer ends at.
 func lineOf(n *yaml.Node, pointer string) int {
 	line := n.Line
-	for _, token := range tokens(pointer) {
+	for _, token := range ijson.Tokens(pointer) {
 		var next *yaml.Node
 		if n.Kind == yaml.SequenceNode {
 			if i, err := strconv.Atoi(token); err == nil && i < len(n.Content) {
@@ -91,7 +91,7 @@ func lineOf(n *yaml.Node, pointer string) int {
 			}
 		} else {
 			for i := 0; i+1 < len(n.Content); i += 2 {
-				if n.Content[i].Value == unescape.Replace(token) {
+				if n.Content[i].Value == token {
 					next = n.Content[i+1]
 					line = n.Content[i].Line
 				}
@@ -103,15 +103,6 @@ func lineOf(n *yaml.Node, pointer string) int {
 		n = next
 	}
 	return line
-}
-
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
-
-func tokens(pointer string) []string {
-	if pointer == "" {
-		return nil
-	}
-	return strings.Split(pointer[1:], "/")
 }
 
 var bareKey = regexp.MustCompile(`^[A-Za-z0-9_-]+$`)

@@ -135,7 +135,7 @@ func pointsAtString(schema ijson.Raw, pointer string) string {
 	if !pointerForm.MatchString(pointer) {
 		return fmt.Sprintf("%q is no JSON Pointer to an argument, such as /path", pointer)
 	}
-	for _, token := range tokens(pointer) {
+	for _, token := range ijson.Tokens(pointer) {
 		inner, required, known := property(schema, token)
 		switch {
 		case !known:
@@ -157,7 +157,7 @@ func pointsAtString(schema ijson.Raw, pointer string) string {
 
 // demanded says whether a schema requires what a pointer leads to.
 func demanded(schema ijson.Raw, pointer string) bool {
-	for _, token := range tokens(pointer) {
+	for _, token := range ijson.Tokens(pointer) {
 		inner, required, _ := property(schema, token)
 		if !required {
 			return false
@@ -165,14 +165,6 @@ func demanded(schema ijson.Raw, pointer string) bool {
 		schema = inner
 	}
 	return true
-}
-
-func tokens(pointer string) []string {
-	parts := strings.Split(pointer[1:], "/")
-	for i, p := range parts {
-		parts[i] = unescape.Replace(p)
-	}
-	return parts
 }
 
 // property gives the schema of one property, and says whether an object must have it.

@@ -103,6 +103,46 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 	assert.ErrorContains(t, err, "key: only a write has an idempotency key")
 }
 
+// A misspelt keyword of a schema narrows nothing, and the standard lets it pass.
+func TestMisspeltKeywordsAreRefused(t *testing.T) {
+	for _, c := range []struct{ schema, want string }{
+		{`{"type":"object","additionalproperties":false}`, "schema/additionalproperties: additionalproperties is no keyword of JSON Schema, and would hold nothing back; did you mean additionalProperties?"},
+		{`{"properties":{"a":{"maxLenght":3}}}`, "schema/properties/a/maxLenght: maxLenght is no keyword"},
+		{`{"allOf":[{},{"requird":["a"]}]}`, "schema/allOf/1/requird: requird is no keyword"},
+		{`{"$defs":{"x/y":{"items":{"enumm":[1]}}}}`, "schema/$defs/x~1y/items/enumm: enumm is no keyword"},
+		{`{"unevaluatedProperties":{"patern":"a"}}`, "schema/unevaluatedProperties/patern: patern is no keyword"},
+		{`{"properties":{"maxLenght":{"type":"string"}},"x-maxLenght":1,"example":1,"description":"maxLenght","const":{"maxLenght":1},"default":{"requird":1},"examples":[{"requird":1}]}`, ""},
+	} {
+		_, err := New(map[string]dispatch.Definition{"sum": {Version: "v1", Description: "Adds.", Local: "arithmetic", Effect: dispatch.Pure, Schema: ijson.Raw(c.schema)}}, nil)
+		if c.want == "" {
+			assert.NoError(t, err, c.schema)
+		} else {
+			assert.ErrorContains(t, err, c.want)
+		}
+		_, err = New(map[string]dispatch.Definition{"sum": {Version: "v1", Description: "Adds.", Local: "arithmetic", Effect: dispatch.Pure, Schema: ijson.Raw(`{}`), Output: ijson.Raw(c.schema)}}, nil)
+		assert.Equal(t, c.want == "", err == nil, c.schema)
+	}
+}
+
+// What has no order changes no digest, however it is written.
+func TestOrderChangesNoDigest(t *testing.T) {
+	digest := func(def dispatch.Definition) string {
+		tools, err := New(map[string]dispatch.Definition{"sum": def}, nil)
+		require.NoError(t, err)
+		d, err := tools["sum"].Definition().Digest()
+		require.NoError(t, err)
+		return d
+	}
+	one := dispatch.Definition{Version: "v1", Description: "Adds.", Local: "arithmetic", Effect: dispatch.Pure, Schema: ijson.Raw(`{"type":"object"}`),
+		Scopes: []string{"a", "b"}, Labels: []string{"x", "y"}, Drop: []string{"/p", "/q"}}
+	other := one
+	other.Scopes, other.Labels, other.Drop = []string{"b", "a"}, []string{"y", "x"}, []string{"/q", "/p"}
+	other.Schema = ijson.Raw(" {\"type\" : \"object\"}\n")
+	assert.Equal(t, digest(one), digest(other))
+	other.Scopes = []string{"b"}
+	assert.NotEqual(t, digest(one), digest(other))
+}
+
 // Everything that is wrong is said at once, in the order of the names.
 func TestAllThatIsWrongIsSaid(t *testing.T) {
 	_, err := New(map[string]dispatch.Definition{"b": {}, "a": {Cost: -1}}, nil)

@@ -63,7 +63,7 @@ func (docs Documents) reachable(tools map[string]dispatch.Tool) error {
 // argument gives arguments that hold nothing but a string at a pointer.
 func argument(pointer, value string) ijson.Raw {
 	var arguments any = value
-	for _, token := range slices.Backward(tokens(pointer)) {
+	for _, token := range slices.Backward(ijson.Tokens(pointer)) {
 		arguments = map[string]any{token: arguments}
 	}
 	raw, err := ijson.Marshal(arguments)

@@ -2,15 +2,16 @@ package tools
 
 import (
 	"errors"
-	"strings"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 // createRecord creates one record under the target: the arguments without the target and the idempotency key. The
 // caller is told the target, under the name that it has in the arguments.
 func createRecord(def dispatch.Definition, _ Documents) prepare {
-	name := lastToken(def.Target)
+	tokens := ijson.Tokens(def.Target)
+	name := tokens[len(tokens)-1]
 	return func(call dispatch.Call) (operation, dispatch.Outcome) {
 		if call.Target == "" {
 			return nil, broken(errors.New("the call names no record"))
@@ -21,11 +22,4 @@ func createRecord(def dispatch.Definition, _ Documents) prepare {
 			return outcome
 		}, dispatch.Outcome{}
 	}
-}
-
-var unescape = strings.NewReplacer("~1", "/", "~0", "~")
-
-// lastToken is the name of the member that a JSON Pointer ends at.
-func lastToken(pointer string) string {
-	return unescape.Replace(pointer[strings.LastIndexByte(pointer, '/')+1:])
 }

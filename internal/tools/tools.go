@@ -52,31 +52,38 @@ func withDefaults(name string, def dispatch.Definition) dispatch.Definition {
 			def.Approval = dispatch.Always
 		}
 	}
-	if def.Scopes == nil {
-		def.Scopes = []string{}
-	}
+	return def
+}
+
+// inOrder sorts what has no order, so that how it is written changes no digest.
+func inOrder(def dispatch.Definition) dispatch.Definition {
+	def.Scopes = append([]string{}, def.Scopes...)
+	slices.Sort(def.Scopes)
+	def.Labels, def.Drop = slices.Sorted(slices.Values(def.Labels)), slices.Sorted(slices.Values(def.Drop))
 	return def
 }
 
 // build makes one tool, or says everything that is wrong with its definition.
 func build(def dispatch.Definition, docs Documents) (local, []DefinitionError) {
 	problems := check(def)
-	t := local{definition: def}
+	t := local{definition: inOrder(def)}
 	var err error
 	// The canonical bytes are advertised and compiled alike, so that how a file is laid out changes nothing.
 	if t.definition.Schema, t.arguments, err = readSchema(def.Name, def.Schema); err != nil {
 		problems = append(problems, DefinitionError{Field: "/schema", Problem: err.Error()})
 	} else {
 		problems = append(problems, checkPointers(def)...)
+		problems = append(problems, checkKeywords("/schema", t.definition.Schema)...)
 	}
 	if def.Output != nil {
 		if t.definition.Output, t.output, err = readSchema(def.Name, def.Output); err != nil {
 			problems = append(problems, DefinitionError{Field: "/output", Problem: err.Error()})
 		}
+		problems = append(problems, checkKeywords("/output", t.definition.Output)...)
 	}
-	if op, ok := operations[def.Local]; ok {
-		t.needs = op.needs
-		t.prepare = op.prepare(def, docs)
+	if len(problems) == 0 {
+		op := operations[def.Local]
+		t.needs, t.prepare = op.needs, op.prepare(def, docs)
 	}
 	return t, problems
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/santhosh-tekuri/jsonschema/v6/kind"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 const (
@@ -133,14 +134,12 @@ func decimal(r *big.Rat) string {
 	return fmt.Sprint(f)
 }
 
-var escapeToken = strings.NewReplacer("~", "~0", "/", "~1")
-
 // pointer writes a JSON Pointer (RFC 6901).
 func pointer(location []string, under ...string) string {
 	var b strings.Builder
 	for _, token := range slices.Concat(location, under) {
 		b.WriteByte('/')
-		b.WriteString(escapeToken.Replace(token))
+		b.WriteString(ijson.EscapeToken(token))
 	}
 	return b.String()
 }
