@@ -113,6 +113,30 @@ func TestStagesThatChange(t *testing.T) {
 	assert.Len(t, a.Votes, 2)
 }
 
+// Terms that were eased until the votes suffice wait for one more word, which may be that of somebody who has voted: it
+// is given in the stage that its reviewer's first one leaves open.
+func TestTermsThatWereEased(t *testing.T) {
+	a, err := say(t, waiting(Terms{Approvers: 2}), yes("ann"))
+	require.NoError(t, err)
+	a.Terms = Terms{Approvers: 1}
+	a, err = say(t, a, yes("ann"))
+	require.NoError(t, err)
+	assert.Equal(t, Approved, a.State)
+	assert.Len(t, a.Votes, 1)
+
+	stages := []Stage{{Name: "team"}, {Name: "legal", Roles: []string{"counsel"}}}
+	a, err = say(t, waiting(Terms{Approvers: 3, Stages: stages}), yes("ann"), yes("ben", "counsel"))
+	require.NoError(t, err)
+	a.Terms = Terms{Stages: stages}
+	again, err := say(t, a, yes("ann"))
+	require.NoError(t, err)
+	assert.Equal(t, "team", again.Votes[1].Stage)
+	assert.Equal(t, "legal", again.Progress().Stage, "what ben said of legal is early now")
+	again, err = say(t, a, yes("ben", "counsel"))
+	require.NoError(t, err)
+	assert.Equal(t, Approved, again.State)
+}
+
 func TestProgress(t *testing.T) {
 	terms := Terms{Roles: []string{"staff"}, Stages: []Stage{{Name: "team", Approvers: 2}, {Name: "legal", Roles: []string{"counsel"}}}}
 	for _, row := range []struct {
