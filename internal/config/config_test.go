@@ -85,6 +85,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"profiles: {}\ntools:\n":                                                             `config.yaml:2: tools: it has no value; write one, such as {} or [] for nothing, or remove the key`,
 		"resources: ~\n":                                                                     `config.yaml:1: resources: it has no value`,
 		"profiles: {w: {max_steps: 3, tools: null}}\n":                                       `config.yaml:1: profiles.w.tools: it has no value`,
+		"profiles: {schema: {max_steps: 3, max_pending: ~}}\n":                               `config.yaml:1: profiles.schema.max_pending: it has no value`,
 		"tools: {a: {schema: null}}\n":                                                       `tools.a.schema: it has no value`,
 		"tools: {a: {local: record}}\n":                                                      `tools.a.schema: it is missing`,
 		"tools: {a: {schema: 7}}\n":                                                          `tools.a.schema: wants an object, or the path of a JSON file`,
