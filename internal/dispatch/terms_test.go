@@ -191,20 +191,31 @@ func TestOnlyWhatLapsedIsClosed(t *testing.T) {
 	assert.Equal(t, Expired, c.Approvals[0].State)
 }
 
-// A call that waits is put under terms that differ in a role or a stage, and left alone under equal ones.
+// A call that waits is put under terms that differ in a role or a stage, and left alone under equal ones. One that was
+// approved waits again, whatever the terms.
 func TestAskingUnderOtherTerms(t *testing.T) {
 	with := func(role, stage string) *Terms {
 		return &Terms{Roles: []string{role}, Stages: []Stage{{Name: stage, Roles: []string{role}}}}
 	}
-	for name, want := range map[string]struct {
+	for name, row := range map[string]struct {
+		state   ApprovalState
 		terms   *Terms
 		changes int
-	}{"the same": {with("lead", "legal"), 0}, "another role": {with("owner", "legal"), 1}, "another stage": {with("lead", "team"), 1}} {
+	}{
+		"the same":              {Pending, with("lead", "legal"), 0},
+		"another role":          {Pending, with("owner", "legal"), 1},
+		"another stage":         {Pending, with("lead", "team"), 1},
+		"the same, once it was": {Approved, with("lead", "legal"), 1},
+	} {
 		f := writeFacts()
 		f.Asked = ijson.Raw(`{}`)
-		f.State.Approval.State, f.State.Approval.Terms = Pending, *with("lead", "legal")
-		c, _, err := Next(f, Decision{Effect: RequireApproval, Status: StatusApprovalRequired, Approval: want.terms}, Outcome{})
+		f.State.Approval.State, f.State.Approval.Terms = row.state, *with("lead", "legal")
+		c, _, err := Next(f, Decision{Effect: RequireApproval, Status: StatusApprovalRequired, Approval: row.terms}, Outcome{})
 		require.NoError(t, err)
-		assert.Len(t, c.Approvals, want.changes, name)
+		require.Len(t, c.Approvals, row.changes, name)
+		for _, a := range c.Approvals {
+			assert.Equal(t, Pending, a.State, name)
+			assert.Equal(t, *row.terms, a.Terms, name)
+		}
 	}
 }
