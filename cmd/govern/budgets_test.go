@@ -55,6 +55,21 @@ func TestBudgetOfCost(t *testing.T) {
 	assert.Equal(t, dispatch.StatusOK, l.propose(add("m1")).Status)
 }
 
+// A new task has spent nothing, whatever it is made from.
+func TestNewTaskHasSpentNothing(t *testing.T) {
+	l := newLab(t)
+	old, err := l.store.Task(t.Context(), l.key())
+	require.NoError(t, err)
+	old.ID, old.Steps, old.Spent, old.Cancelled = "labels-2", 7, dispatch.Spent{Cost: -5, Attempts: 3, Output: 1}, true
+	require.NoError(t, l.dispatcher.CreateTask(t.Context(), old, "test"))
+	l.task = "labels-2"
+	fresh, err := l.store.Task(t.Context(), l.key())
+	require.NoError(t, err)
+	assert.Zero(t, fresh.Spent)
+	assert.Zero(t, fresh.Steps)
+	assert.False(t, fresh.Cancelled)
+}
+
 // A cost is a limit only where there is a budget for it.
 func TestCostWithoutABudget(t *testing.T) {
 	l := newLab(t, budget(100))

@@ -40,7 +40,7 @@ func dropping(pointers ...string) func(*dispatch.Definition) {
 // the schema, the signature, the person and the record.
 func TestDroppedArguments(t *testing.T) {
 	l := newLab(t)
-	l.redefine("record_draft", dropping("/trace_id", "/client~1timeout"))
+	l.redefine("record_draft", dropping("/trace_id", "/client~1timeout", "/absent"))
 	traced := func(trace string) string { return draft("d1", "trace_id", trace, "client/timeout", "SECRET-TIMEOUT") }
 
 	first := l.propose(traced("SECRET-TRACE"))

@@ -29,6 +29,7 @@ func TestBudgetsRefused(t *testing.T) {
 	for budgets, want := range map[string]string{
 		"{cost: -1}": "profiles.p.budgets.cost: it is -1; give 0 to 1000000000000000, or leave it out for no limit",
 		fmt.Sprintf("{output: %d}", config.MostBudget+1): "profiles.p.budgets.output: it is 1000000000000001",
+		"{attempts: -1}":             "profiles.p.budgets.attempts: it is -1",
 		"{attempt: 5}":               "attempt",
 		"{attempts: 1.5}":            "attempts",
 		"{attempts: many}":           "attempts",

@@ -95,6 +95,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"tools: {a: {approval: \"\"}}\n":                                                     `config.yaml:1: tools.a.approval: it has no value`,
 		"resources: ~\n":                                                                     `config.yaml:1: resources: it has no value`,
 		"profiles: {w: {max_steps: 3, tools: null}}\n":                                       `config.yaml:1: profiles.w.tools: it has no value`,
+		"profiles: {schema: {max_steps: 3, max_pending: ~}}\n":                               `config.yaml:1: profiles.schema.max_pending: it has no value`,
 		"tools: {a: {schema: null}}\n":                                                       `tools.a.schema: it has no value`,
 		"tools: {a: {local: record}}\n":                                                      `tools.a.schema: it is missing`,
 		"tools: {a: {schema: 7}}\n":                                                          `tools.a.schema: wants an object, or the path of a JSON file`,
@@ -117,6 +118,13 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"reviewers: {maya: [lead]}\n":                                                        `reviewers.maya: wants an object`,
 		"policy: [\"\"]\n":                                                                   `policy[0]: an empty path`,
 		"site: [a, \"\"]\n":                                                                  `site[1]: an empty path`,
+		"org: [\"\"]\n":                                                                      `org[0]: an empty path`,
+		"profiles: {w: {max_steps: 3, max_pending: 10001}}\n":                                `profiles.w.max_pending: it is 10001; give 1 to 10000`,
+		"profiles: {w: {max_steps: 3, readable: [a, a]}}\n":                                  `profiles.w.readable[1]: "a" is named twice`,
+		"profiles: {w: {max_steps: 3, writable: [\"\"]}}\n":                                  `profiles.w.writable[0]: an empty name`,
+		"resources: {readable: {\"\": {/a.txt: true}}}\n":                                    `resources.readable."": readable. wants targets`,
+		"limits: {proposal_bytes: 16777217}\n":                                               `limits.proposal_bytes: it is 16777217; give 1024 to 16777216`,
+		"limits: {decision_time: 9ms}\n":                                                     `limits.decision_time: it is "9ms"; give a duration with its unit, 10ms to 1m0s`,
 	} {
 		_, err := read(t, text, "broken.json", `{"a":1,"a":2}`, "list.json", `[]`, "sets.json", `{"readable":{"w":["/a.txt"]}}`)
 		assert.ErrorContains(t, err, want, text)
@@ -185,6 +193,7 @@ tools:
       required: [Path]
       x-Custom: 1.50
       default: null
+    output: {default: null}
   b: {schema: b.json, output: b.json}
 `, "b.json", `{"additionalProperties":false,"patternProperties":{"^A":{"minItems":2}}}`)
 	require.NoError(t, err)
@@ -192,8 +201,20 @@ tools:
 		"properties":{"Path":{"type":"string","minLength":1,"maxLength":400},"path":{"type":"string"},"on":{"type":"boolean"}},
 		"additionalProperties":false,"required":["Path"],"x-Custom":1.5,"default":null}`, string(c.Tools["a"].Schema.JSON))
 	assert.Equal(t, `{"additionalProperties":false,"patternProperties":{"^A":{"minItems":2}}}`, string(c.Tools["b"].Schema.JSON))
+	assert.Equal(t, `{"default":null}`, string(c.Tools["a"].Output.JSON))
 	assert.Equal(t, "b.json", c.Tools["b"].Output.File)
 	assert.Len(t, c.Files(), 3, "every file that was read is known")
+}
+
+// A file that is too long is refused, and not read as far as it goes. What was read is known even so.
+func TestFileThatIsTooLong(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	text := append([]byte("profiles: {}\n"), bytes.Repeat([]byte("# and so on\n"), 16<<20/12)...)
+	require.NoError(t, os.WriteFile(file, text, 0o600))
+	require.Greater(t, len(text), 16<<20)
+	c, err := config.Read(file, builtin(t))
+	assert.EqualError(t, err, file+" is longer than 16777216 bytes")
+	assert.Equal(t, []string{file}, c.Files())
 }
 
 // What a file leaves out of tools, resources and documents is built in; an empty one is empty.
@@ -271,6 +292,10 @@ func TestVariablesThatAreRefused(t *testing.T) {
 		"GOVERN_LIMITS":                   "unknown",
 		"GOVERN_TOOLS_CALCULATE_APPROVAL": "tools are set in the configuration file alone",
 		"GOVERN_X":                        "there are GOVERN_CONFIG, GOVERN_STATE",
+		"GOVERN_TASKS":                    "tasks are set in the configuration file alone",
+		"GOVERN_RESOURCES_READABLE":       "resources are set in the configuration file alone",
+		"GOVERN_DOCUMENTS":                "documents are set in the configuration file alone",
+		"GOVERN_REVIEWERS_MAYA_ROLES":     "reviewers are set in the configuration file alone",
 	} {
 		assert.ErrorContains(t, config.CheckEnv([]string{"PATH=/bin", name + "=x"}), want, name)
 	}
@@ -333,6 +358,22 @@ profiles:
 	}
 }
 
+// What a tool leaves out is shown as what it means: a write that asks a person.
+func TestDefaultsOfTools(t *testing.T) {
+	c, err := read(t, "tools: {a: {schema: {}}, b: {schema: {}, effect: write}, c: {schema: {}, effect: read}, d: {schema: {}, effect: pure}}\n")
+	require.NoError(t, err)
+	values, err := c.Values()
+	require.NoError(t, err)
+	got := map[string]string{}
+	for _, v := range values {
+		got[v.Key] = v.Text()
+	}
+	assert.Equal(t, "write", got["tools.a.effect"])
+	for name, want := range map[string]string{"a": "always", "b": "always", "c": "by_rule", "d": "by_rule"} {
+		assert.Equal(t, want, got["tools."+name+".approval"], name)
+	}
+}
+
 // The part that the policy version covers: permissions and limits, and not names of files, tasks, people or comments.
 func TestCanonical(t *testing.T) {
 	canonical := func(text string) string {
@@ -345,7 +386,8 @@ func TestCanonical(t *testing.T) {
 	base := "profiles: {w: {max_steps: 3, tools: [a, b], scopes: [x, y], readable: [r, s], writable: [u, v]}}\n"
 	assert.Equal(t, canonical(base), canonical("# a comment\n"+base+"state: x.db\ntask: t\nactor: a\ntasks: {t: {profile: w, actor: a}}\nreviewers: {m: {roles: [r]}}\n"))
 	assert.Equal(t, canonical(base), canonical("profiles: {w: {tools: [b, a], writable: [v, u], scopes: [y, x], readable: [s, r], max_steps: 3, max_pending: 10}}\nlimits: {decision_time: 1000ms, proposal_bytes: 1048576}\n"))
-	for from, to := range map[string]string{"[a, b]": "[a]", "[x, y]": "[x, Y]", "[r, s]": "[]", "[u, v]": "[u]", "max_steps: 3": "max_steps: 4", "w: {": "W: {max_pending: 9, "} {
+	for from, to := range map[string]string{"[a, b]": "[a]", "[x, y]": "[x, Y]", "[r, s]": "[]", "[u, v]": "[u]", "max_steps: 3": "max_steps: 4",
+		"w: {": "W: {", "{max": "{max_pending: 9, max"} {
 		require.Contains(t, base, from)
 		assert.NotEqual(t, canonical(base), canonical(strings.Replace(base, from, to, 1)), from)
 	}

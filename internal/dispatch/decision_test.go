@@ -141,6 +141,12 @@ func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
 			assert.Equal(t, "policy_malformed", d.Reasons[0].Code)
 			assert.Equal(t, version, d.PolicyVersion)
 			assert.NotEmpty(t, d.Detail)
+
+			// Terms are refused for what they say, also where no votes could fall short of them.
+			ask := strings.Replace(raw, `"effect":"allow","status":"ok"`, `"effect":"require_approval","status":"approval_required"`, 1)
+			d, err = Judge(t.Context(), answers{raw: ask}, version, with(t, func(f *Facts) { f.State.Approval = nil }))
+			require.NoError(t, err)
+			assert.Equal(t, StatusPolicyError, d.Status)
 		})
 	}
 	for name, raw := range map[string]string{"allow": allowed, "a denial of the site's own": denied} {
@@ -217,6 +223,12 @@ func TestWhatNoPolicyCanDo(t *testing.T) {
 		{"allow under a vote with the role", strings.Replace(allowed, `"approvers":1`, `"roles":["owner","lead"]`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Roles = []string{"lead"} })}, true},
 		{"allow before a stage is complete", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"legal"}]`, 1), nil, false},
 		{"allow after every stage", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"legal"}]`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Stage = "legal" })}, true},
+		{"allow after a stage whose role nobody held", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"legal","roles":["counsel"]}]`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Stage = "legal" })}, false},
+		{"allow after a stage whose role was held", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"legal","roles":["counsel"]}]`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Stage, a.Votes[0].Roles = "legal", []string{"counsel"} })}, true},
+		{"allow after a stage of two in which one person voted twice", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"legal","approvers":2}]`, 1), []func(*Facts){approval(func(a *Approval) { a.Votes[0].Stage = "legal"; a.Votes = append(a.Votes, a.Votes[0]) })}, false},
+		{"allow after stages of which the later spoke first", strings.Replace(allowed, `"approvers":1`, `"stages":[{"name":"team"},{"name":"legal"}]`, 1), []func(*Facts){approval(func(a *Approval) {
+			a.Votes = []Vote{{Reviewer: "maya", Decision: "approved", Lifetime: 3, Stage: "legal"}, {Reviewer: "sam", Decision: "approved", Lifetime: 3, Stage: "team"}}
+		})}, false},
 		{"allow when the time is up", allowed, []func(*Facts){func(f *Facts) { f.Task.Deadline = f.Now }}, false},
 		{"allow before the time is up", allowed, []func(*Facts){func(f *Facts) { f.Task.Deadline = f.Now.Add(time.Second) }}, true},
 		{"allow without a profile", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule, func(f *Facts) { f.Profile = nil }}, false},

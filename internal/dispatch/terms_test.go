@@ -113,6 +113,30 @@ func TestStagesThatChange(t *testing.T) {
 	assert.Len(t, a.Votes, 2)
 }
 
+// Terms that were eased until the votes suffice wait for one more word, which may be that of somebody who has voted: it
+// is given in the stage that its reviewer's first one leaves open.
+func TestTermsThatWereEased(t *testing.T) {
+	a, err := say(t, waiting(Terms{Approvers: 2}), yes("ann"))
+	require.NoError(t, err)
+	a.Terms = Terms{Approvers: 1}
+	a, err = say(t, a, yes("ann"))
+	require.NoError(t, err)
+	assert.Equal(t, Approved, a.State)
+	assert.Len(t, a.Votes, 1)
+
+	stages := []Stage{{Name: "team"}, {Name: "legal", Roles: []string{"counsel"}}}
+	a, err = say(t, waiting(Terms{Approvers: 3, Stages: stages}), yes("ann"), yes("ben", "counsel"))
+	require.NoError(t, err)
+	a.Terms = Terms{Stages: stages}
+	again, err := say(t, a, yes("ann"))
+	require.NoError(t, err)
+	assert.Equal(t, "team", again.Votes[1].Stage)
+	assert.Equal(t, "legal", again.Progress().Stage, "what ben said of legal is early now")
+	again, err = say(t, a, yes("ben", "counsel"))
+	require.NoError(t, err)
+	assert.Equal(t, Approved, again.State)
+}
+
 func TestProgress(t *testing.T) {
 	terms := Terms{Roles: []string{"staff"}, Stages: []Stage{{Name: "team", Approvers: 2}, {Name: "legal", Roles: []string{"counsel"}}}}
 	for _, row := range []struct {
@@ -167,20 +191,31 @@ func TestOnlyWhatLapsedIsClosed(t *testing.T) {
 	assert.Equal(t, Expired, c.Approvals[0].State)
 }
 
-// A call that waits is put under terms that differ in a role or a stage, and left alone under equal ones.
+// A call that waits is put under terms that differ in a role or a stage, and left alone under equal ones. One that was
+// approved waits again, whatever the terms.
 func TestAskingUnderOtherTerms(t *testing.T) {
 	with := func(role, stage string) *Terms {
 		return &Terms{Roles: []string{role}, Stages: []Stage{{Name: stage, Roles: []string{role}}}}
 	}
-	for name, want := range map[string]struct {
+	for name, row := range map[string]struct {
+		state   ApprovalState
 		terms   *Terms
 		changes int
-	}{"the same": {with("lead", "legal"), 0}, "another role": {with("owner", "legal"), 1}, "another stage": {with("lead", "team"), 1}} {
+	}{
+		"the same":              {Pending, with("lead", "legal"), 0},
+		"another role":          {Pending, with("owner", "legal"), 1},
+		"another stage":         {Pending, with("lead", "team"), 1},
+		"the same, once it was": {Approved, with("lead", "legal"), 1},
+	} {
 		f := writeFacts()
 		f.Asked = ijson.Raw(`{}`)
-		f.State.Approval.State, f.State.Approval.Terms = Pending, *with("lead", "legal")
-		c, _, err := Next(f, Decision{Effect: RequireApproval, Status: StatusApprovalRequired, Approval: want.terms}, Outcome{})
+		f.State.Approval.State, f.State.Approval.Terms = row.state, *with("lead", "legal")
+		c, _, err := Next(f, Decision{Effect: RequireApproval, Status: StatusApprovalRequired, Approval: row.terms}, Outcome{})
 		require.NoError(t, err)
-		assert.Len(t, c.Approvals, want.changes, name)
+		require.Len(t, c.Approvals, row.changes, name)
+		for _, a := range c.Approvals {
+			assert.Equal(t, Pending, a.State, name)
+			assert.Equal(t, *row.terms, a.Terms, name)
+		}
 	}
 }

@@ -40,7 +40,7 @@ func TestRemove(t *testing.T) {
 		assert.False(t, ok, pointer)
 		assert.Equal(t, document, string(got), pointer)
 	}
-	for _, text := range []string{"", "}", "[]", "7", `"a"`, `{"a"`, `{"a":`, `{"a":}`, `{"b":1,`} {
+	for _, text := range []string{"", "}", "[]", "7", `"a"`, `{"a"`, `{"a":`, `{"a":}`, `{"a":1`, `{"a":true`, `{"b":1,`, `{"b":1,"a":"x"`} {
 		got, ok := ijson.Remove(ijson.Raw(text), "/a")
 		assert.False(t, ok, text)
 		assert.Equal(t, text, string(got), text)

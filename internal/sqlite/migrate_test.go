@@ -13,18 +13,23 @@ import (
 )
 
 // version1 makes a store as the first version of the tables had it, with two tasks: one that has run and one that has not.
+// Another tenant has a task of the first's name.
 func version1(t *testing.T, path string) {
 	t.Helper()
 	first, err := migrations.ReadFile("migrations/0001_state.sql")
 	require.NoError(t, err)
-	entry := func(step, n int, kind, body string) string {
-		return fmt.Sprintf("INSERT INTO entries (tenant, task, step, n, kind, body) VALUES ('default', 'labels-1', %d, %d, '%s', CAST('%s' AS BLOB));\n", step, n, kind, body)
+	of := func(tenant string, step, n int, kind, body string) string {
+		return fmt.Sprintf("INSERT INTO entries (tenant, task, step, n, kind, body) VALUES ('%s', 'labels-1', %d, %d, '%s', CAST('%s' AS BLOB));\n", tenant, step, n, kind, body)
 	}
+	entry := func(step, n int, kind, body string) string { return of("default", step, n, kind, body) }
 	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite, sqlite.OpenCreate)
 	require.NoError(t, err)
 	require.NoError(t, sqlitex.ExecuteScript(conn, string(first)+
 		"INSERT INTO tasks VALUES ('default', 'labels-1', 'labels', 'learner', 4, 0, NULL, '2026-03-01T12:00:00.000Z', 1, 9);\n"+
 		"INSERT INTO tasks VALUES ('default', 'labels-2', 'labels', 'learner', 0, 1, NULL, '2026-03-01T12:00:00.000Z', 1, 2);\n"+
+		"INSERT INTO tasks VALUES ('other', 'labels-1', 'labels', 'learner', 1, 0, NULL, '2026-03-01T12:00:00.000Z', 1, 3);\n"+
+		of("other", 1, 0, "decision", `{"decision":{"effect":"allow"},"status":"ok"}`)+
+		of("other", 1, 1, "action", `{"value":"beside"}`)+
 		entry(0, 0, "task", `{"kind":"task"}`)+
 		entry(1, 0, "decision", `{"decision":{"effect":"allow"},"status":"ok"}`)+
 		entry(1, 1, "action", `{"value":{"a":"é\n","b":[1e+30,0.1]}}`)+

@@ -3,6 +3,7 @@ package tools
 import (
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -36,7 +37,10 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 	closed := ijson.Raw(`{"type":"object","properties":{"id":{"type":"string"},"n":{"type":"integer"},"in":{"type":"object","properties":{"id":{"type":"string"}},"required":["id"]}},"required":["id","n","in"]}`)
 	good := dispatch.Definition{Version: "v1", Description: "Files.", Local: "record", Schema: closed, Target: "/id"}
 	read := dispatch.Definition{Version: "v1", Description: "Reads.", Local: "document", Schema: closed, Target: "/id", Effect: dispatch.Read}
-	_, err := New(map[string]dispatch.Definition{"file_note": good, "read_note": read}, nil)
+	sum := dispatch.Definition{Version: "v1", Description: "Adds.", Local: "arithmetic", Schema: closed, Effect: dispatch.Pure}
+	short := good
+	short.Drop, short.Cost = []string{"/i"}, 1_000_000_000 // the name begins as the target's does
+	_, err := New(map[string]dispatch.Definition{"file_note": good, "read_note": read, "sum": sum, strings.Repeat("n", 64): short}, nil)
 	require.NoError(t, err)
 
 	for name, c := range map[string]struct {
@@ -64,6 +68,13 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 			d.Target = "/in/id"
 			d.Schema = ijson.Raw(`{"type":"object","properties":{"in":{"type":"object","properties":{"id":{"type":"string"}},"required":["id"]}}}`)
 		}, "target: the schema does not require /in/id"},
+		"a target of any type": {func(d *dispatch.Definition) {
+			d.Schema = ijson.Raw(`{"type":"object","properties":{"id":{}},"required":["id"]}`)
+		}, "target: the schema must say that /id is of type string"},
+		"a document without a target":    {func(d *dispatch.Definition) { *d = read; d.Target = "" }, "target: the operation document needs a target"},
+		"a resource without a target":    {func(d *dispatch.Definition) { *d = sum; d.Resource = "readable" }, "resource: a resource guards the target, and the definition points at none"},
+		"too great a cost":               {func(d *dispatch.Definition) { d.Cost = 1_000_000_001 }, "cost: a cost is 0 to 1000000000"},
+		"a drop of the key":              {func(d *dispatch.Definition) { d.Key, d.Drop = "/in/id", []string{"/in/id"} }, "drop/0: it would take away the target or the key"},
 		"a misspelt key":                 {func(d *dispatch.Definition) { d.Key = "/idempotency_key" }, "key: the schema has no property /idempotency_key"},
 		"the target as the key":          {func(d *dispatch.Definition) { d.Key = "/id" }, "key: target and key are the same argument"},
 		"an unknown resource":            {func(d *dispatch.Definition) { d.Resource = "Writable" }, `resource: "Writable" is no kind of resource`},
@@ -93,7 +104,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		})
 	}
 
-	for _, name := range []string{"", "a b", "a\x00", "-a", "delete_file ", "./delete_file", "%64elete"} {
+	for _, name := range []string{"", "a b", "a\x00", "-a", "delete_file ", "./delete_file", "%64elete", strings.Repeat("n", 65)} {
 		_, err := New(map[string]dispatch.Definition{name: good}, nil)
 		assert.ErrorContains(t, err, "a tool's name is", "%q", name)
 	}

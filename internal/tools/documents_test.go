@@ -6,6 +6,9 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 func TestShippedDocuments(t *testing.T) {
@@ -52,4 +55,20 @@ func TestToolsKeepTheirOwnDocuments(t *testing.T) {
 	docs["/a.txt"] = Document{"after", "v2", "text/plain"}
 	outcome := run(t, tools, ReadDocument, `{"path":"/a.txt"}`)
 	assert.Contains(t, string(outcome.Value), `"before"`)
+}
+
+// One tool that accepts its key is enough for a document, whatever else its calls need. Where no tool reads documents none is
+// unreachable.
+func TestDocumentThatOneToolReads(t *testing.T) {
+	reader := func(pattern string) dispatch.Definition {
+		return dispatch.Definition{Version: "v1", Description: "Reads.", Local: "document", Effect: dispatch.Read, Target: "/name", Schema: ijson.Raw(
+			`{"type":"object","properties":{"name":{"type":"string","pattern":"` + pattern + `"},"page":{"type":"integer"}},"required":["name","page"]}`)}
+	}
+	docs := Documents{"/a.txt": {"x", "v1", "text/plain"}}
+	_, err := New(map[string]dispatch.Definition{"a": reader("^/a"), "b": reader("^/b")}, docs)
+	require.NoError(t, err)
+	_, err = New(map[string]dispatch.Definition{"b": reader("^/b"), "c": reader("^/c")}, docs)
+	require.ErrorContains(t, err, `"/a.txt" can never be read: the schema of b or c takes no such target`)
+	_, err = New(map[string]dispatch.Definition{Calculate: definitions(t)[Calculate]}, docs)
+	require.NoError(t, err)
 }
