@@ -163,6 +163,34 @@ func TestAWriterWhoDoesNotStop(t *testing.T) {
 	}
 }
 
+// After that nothing counts as seen, be the files back where they were.
+func TestAWriterWhoEndsWhereHeBegan(t *testing.T) {
+	d := newDesk(t)
+	for _, name := range []string{"r1", "r2"} {
+		require.NoError(t, os.Mkdir(d.path(name), 0o700))
+		d.write(name+"/f", name)
+	}
+	at := 0
+	flip := func() {
+		at++
+		require.NoError(t, os.Symlink([]string{"r2", "r1"}[at%2], d.path("next")))
+		require.NoError(t, os.Rename(d.path("next"), d.path("current")))
+	}
+	d.listed = []string{d.path("current/f")}
+	flip()
+	d.loaded("r1")
+	flip()
+	d.meanwhile = flip
+	_, _, err := d.Changed(t.Context())
+	var unsettled *UnsettledError
+	require.ErrorAs(t, err, &unsettled)
+	d.meanwhile = func() {}
+	if at%2 == 0 {
+		flip()
+	}
+	d.loaded("r1")
+}
+
 // Files that the changed ones name for the first time are waited for as well, and looked at from then on; those that are
 // named no more are not.
 func TestTheFilesThatAreReadChange(t *testing.T) {
