@@ -26,6 +26,7 @@ var mayImport = map[string][]string{
 	"internal/strictyaml": {"internal/ijson", "internal/nearest"},
 	"internal/dispatch":   {"internal/ijson"},
 	"internal/journal":    {"internal/dispatch", "internal/ijson"},
+	"internal/watch":      {},
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson"},
@@ -33,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"cmd/govern": {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
-		"internal/opa", "internal/scenario", "internal/sqlite", "internal/tools"},
+		"internal/opa", "internal/scenario", "internal/sqlite", "internal/tools", "internal/watch"},
 }
 
 // onlyIn names the packages in which a library with sharp edges may be touched.

@@ -26,8 +26,8 @@ func (a *app) policyVersion() *cobra.Command {
 		Long: `The version is <revision>@sha256:<digest>. The digest covers the policy, its layers, their data, and everything in
 the configuration that says what is permitted; so a change in any of them is another version.
 As JSON it also says which layers there are, and which packs of rules they take in.
-If the files cannot be loaded it says why, and under which version the last decision of the state was made: a process
-that is running keeps that.`,
+Standard error (or JSON) says if the last decision of the state was made under another version: a process that is
+running keeps what it has if it cannot use the files. If nobody can, it says why.`,
 		Example: "  govern policy version --policy policy --policy data/readable.json\n  govern policy version --site examples/layers/site --format json"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
@@ -35,13 +35,18 @@ that is running keeps that.`,
 		if err != nil {
 			return a.notLoaded(cmd, g, err, f)
 		}
+		last := otherInForce(cmd, g)
 		if f.json() {
 			return writeJSON(a.stdout, struct {
 				Version  string     `json:"policy_version"`
 				Revision string     `json:"revision"`
 				Source   string     `json:"source"`
 				Layers   []layerRow `json:"layers"`
-			}{g.policy.Version(), g.source.Revision(), g.source.Label(), layersOf(g)})
+				inForce
+			}{g.policy.Version(), g.source.Revision(), g.source.Label(), layersOf(g), last})
+		}
+		if last != (inForce{}) {
+			fmt.Fprintln(a.stderr, printable(last.String()+"; a process that is running may keep that policy, and its standard error says why"))
 		}
 		_, err = fmt.Fprintln(a.stdout, g.policy.Version())
 		return err

@@ -3,7 +3,7 @@ package main
 import (
 	"cmp"
 	"context"
-	"slices"
+	"fmt"
 
 	"github.com/spf13/cobra"
 
@@ -13,71 +13,65 @@ import (
 	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
-// notLoaded says beside the reason why the files cannot be loaded which policy decided last: a process that is running
-// keeps what it had.
+// inForce is under which version the last decision of a state was made: a process that is running keeps what it has, if
+// it cannot use the files. The zero value is a state without decisions, or none that can be read.
+type inForce struct {
+	State   string `json:"state,omitzero"`
+	Version string `json:"in_force,omitzero"`
+	Time    string `json:"last_decision,omitzero"`
+}
+
+func (i inForce) String() string {
+	return fmt.Sprintf("the last decision in %s was made under %s at %s", i.State, i.Version, i.Time)
+}
+
+// versionInForce looks into the state that a command would use. Nothing depends on it, so that what cannot be read says
+// nothing.
+func versionInForce(ctx context.Context, cmd *cobra.Command, c config.Config) inForce {
+	// Of a configuration that has faults the state can be told all the same.
+	over, _ := c.Overlay(cmd.Flags())
+	state := cmp.Or(over.State, config.DefaultState)
+	r, err := sqlite.OpenReader(ctx, state)
+	if err != nil {
+		return inForce{}
+	}
+	defer r.Close()
+	last, found, err := journal.LastDecision(ctx, r, dispatch.DefaultTenant)
+	if err != nil || !found {
+		return inForce{}
+	}
+	return inForce{state, last.PolicyVersion, last.Time}
+}
+
+// notLoaded says beside the reason why the files cannot be loaded which policy decided last.
 func (a *app) notLoaded(cmd *cobra.Command, g governed, err error, f *format) error {
-	state := stateOf(cmd, g.config)
-	last, known := lastDecision(cmd.Context(), state)
+	last := versionInForce(cmd.Context(), cmd, g.config)
 	if f.json() {
 		row := struct {
 			Version *string `json:"policy_version"`
 			Error   string  `json:"error"`
-			State   string  `json:"state,omitzero"`
-			InForce string  `json:"in_force,omitzero"`
-			Since   string  `json:"last_decision,omitzero"`
-		}{Error: err.Error()}
-		if known {
-			row.State, row.InForce, row.Since = state, last.PolicyVersion, last.Time
-		}
+			inForce
+		}{Error: err.Error(), inForce: last}
 		if err := writeJSON(a.stdout, row); err != nil {
 			return err
 		}
 	}
-	if !known {
+	if last == (inForce{}) {
 		return err
 	}
 	said := misuse(err)
 	if fix := hint(err); fix != "" {
 		said.fix = fix + "\n"
 	}
-	return said.hint(said.fix + "until then no new process starts, and one that is running keeps its policy; the last decision in " + state +
-		" was made under " + last.PolicyVersion + " at " + last.Time)
+	return said.hint(said.fix + "until then no new process starts, and one that is running keeps its policy; " + last.String())
 }
 
-// stateOf is the state that the command would have used, as far as that can be told of a configuration that could not
-// be read.
-func stateOf(cmd *cobra.Command, c config.Config) string {
-	if over, err := c.Overlay(cmd.Flags()); err == nil {
-		c = over
+// otherInForce is inForce if that is another version than the one that was loaded: a running process may not have taken
+// the files up.
+func otherInForce(cmd *cobra.Command, g governed) inForce {
+	last := versionInForce(cmd.Context(), cmd, g.config)
+	if last.Version == g.policy.Version() {
+		return inForce{}
 	}
-	return cmp.Or(c.State, config.DefaultState)
-}
-
-// lastDecision finds the latest decision of a state. A state that cannot be read has none: this is said beside
-// another error.
-func lastDecision(ctx context.Context, state string) (last journal.Decision, found bool) {
-	store, err := sqlite.Open(ctx, state, sqlite.Options{MustExist: true})
-	if err != nil {
-		return last, false
-	}
-	defer store.Close()
-	tasks, err := store.Tasks(ctx, dispatch.DefaultTenant)
-	if err != nil {
-		return last, false
-	}
-	slices.SortFunc(tasks, func(x, y dispatch.Task) int { return y.Updated.Compare(x.Updated) })
-	for _, t := range tasks {
-		if found && dispatch.FormatTime(t.Updated) < last.Time {
-			break // what people did may have touched a task since its last decision, but not before
-		}
-		for d, err := range journal.Decisions(store.Entries(ctx, t.Tenant, t.ID)) {
-			if err != nil {
-				return last, false
-			}
-			if d.Time >= last.Time {
-				last, found = d, true
-			}
-		}
-	}
-	return last, found
+	return last
 }

@@ -4,114 +4,90 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync/atomic"
 	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/opa"
+	"github.com/policy-dispatch/govern/internal/watch"
 )
 
-// reloader takes up changes of the files that a running process was started from: whole, or not at all.
-type reloader struct {
-	load func() (governed, error)
-	// paths are what was read, and what the last attempt would have read.
-	paths []string
-	// seen is the digest of what was loaded, or could not be loaded; empty if that is not known.
-	seen string
+// live is the system of a process that keeps up with its files. Changes of them are taken up whole or not at all. It is
+// safe for concurrent use.
+type live struct {
+	// now is replaced in one step, with configuration, tools, policy and dispatcher.
+	now atomic.Pointer[system]
+	// turn has room for the one who looks at the files.
+	turn  chan struct{}
+	files *watch.Watcher[governed]
 }
 
-// newReloader looks after what was loaded since began.
-func newReloader(g governed, began time.Time, load func() (governed, error)) *reloader {
-	r := &reloader{load: load, paths: g.paths()}
-	if now := markOf(r.paths); now.newest.Before(began.Add(-tick)) {
-		r.seen = now.digest
+// startLive is start for a process that runs for long.
+func (a *app) startLive(cmd *cobra.Command) (*live, error) {
+	began := time.Now()
+	s, err := a.start(cmd, false)
+	if err != nil {
+		return nil, err
 	}
-	return r
+	return newLive(s, began, func() (governed, error) { return a.load(cmd) }), nil
 }
 
-// tick is more than the resolution of a file's times: what was touched later than that before it was read may have been
-// read half, and is loaded once more.
-const tick = 20 * time.Millisecond
-
-// paths are the files and folders that configuration, tools and policy were read from.
-func (g *governed) paths() []string {
-	paths := append([]string{}, g.config.Files()...)
-	for _, list := range [][]string{g.config.Policy, g.config.Org, g.config.Site} {
-		paths = append(paths, list...)
-	}
-	return paths
+// newLive keeps up with the files that a system was loaded from since began.
+func newLive(s *system, began time.Time, load func() (governed, error)) *live {
+	l := &live{turn: make(chan struct{}, 1)}
+	l.now.Store(s)
+	l.files = watch.New(func() (governed, watch.List, error) {
+		g, err := load()
+		return g, g.files, err
+	}, s.files, began)
+	return l
 }
 
-const (
-	// settling is how long files must stay as they are before they are read: whoever writes one may not be done.
-	settling = 20 * time.Millisecond
-	// unsettled bounds how often they are waited for.
-	unsettled = 50
-)
-
-var errUnsettled = errors.New("the files are being written to all the time")
-
-// changed loads what has changed since the last look. It is false if nothing has.
-func (r *reloader) changed(ctx context.Context) (governed, bool, error) {
-	now := markOf(r.paths).digest
-	if now == r.seen {
-		return governed{}, false, nil
-	}
-	for range unsettled {
-		if err := pause(ctx, settling); err != nil {
-			return governed{}, false, err
-		}
-		before := markOf(r.paths).digest
-		if before != now {
-			now = before
-			continue
-		}
-		g, err := r.load()
-		if paths := union(r.paths, g.paths()); len(paths) > len(r.paths) {
-			// What was loaded names other files than before, and nobody has waited for those.
-			r.paths, now = paths, markOf(paths).digest
-			continue
-		}
-		if markOf(r.paths).digest == now {
-			r.seen = now
-			return g, true, err
-		}
-	}
-	r.seen = "" // what was seen last was not loaded
-	return governed{}, true, errUnsettled
+// files are those that configuration, tools and policy are read from, as they are now.
+func (g governed) files() []string {
+	return slices.Concat(g.config.Files(), opa.FilesAt(g.config.Policy), opa.FilesAt(g.config.Org), opa.FilesAt(g.config.Site))
 }
 
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
+// system gives the system for the next dispatch: a new one if the files have changed and can be used. If they cannot be
+// used it says why, once, and what was loaded before stays.
+func (l *live) system(ctx context.Context, say func(format string, args ...any)) (*system, error) {
 	select {
-	case <-timer.C:
-		return nil
+	case l.turn <- struct{}{}:
+		defer func() { <-l.turn }()
 	case <-ctx.Done():
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-}
-
-// refresh makes a change of the files hold from the next dispatch on. If they cannot be used it says why, and what was
-// loaded before stays.
-func (s *system) refresh(ctx context.Context, say func(format string, args ...any)) error {
-	g, some, err := s.reloader.changed(ctx)
+	s := l.now.Load()
+	g, changed, err := l.files.Changed(ctx)
 	if ctx.Err() != nil {
-		return ctx.Err()
+		return nil, ctx.Err()
 	}
-	if !some {
-		return nil
+	if !changed {
+		return s, nil
 	}
 	if err == nil {
 		err = s.sameProcess(g)
 	}
+	if err == nil {
+		var stored error
+		if err, stored = s.sameTask(ctx, g); stored != nil {
+			l.files.Again()
+			return nil, stored
+		}
+	}
 	if err != nil {
 		say("the changed files are not used, and policy %s stays: %v\n%s", s.snapshot.Version, err, hint(err))
-		return nil
+		return s, nil
 	}
-	before := s.snapshot.Version
-	s.governed = g
-	s.dispatcher.Use(g.snapshot)
-	if before != g.snapshot.Version {
+	next := newSystem(g, s.store)
+	l.now.Store(next)
+	if s.snapshot.Version != g.snapshot.Version {
 		say("policy %s is in use from now on", g.snapshot.Version)
 	}
-	return nil
+	return next, nil
 }
 
 // sameProcess refuses what a running process cannot change.
@@ -128,4 +104,26 @@ func (s *system) sameProcess(g governed) error {
 		}
 	}
 	return nil
+}
+
+// sameTask refuses to configure the task in use otherwise than it was created, as the next start would.
+func (s *system) sameTask(ctx context.Context, g governed) (refused, fault error) {
+	given, ok := g.config.Tasks[s.config.Task]
+	if !ok {
+		return nil, nil
+	}
+	have, err := s.store.Task(ctx, s.key())
+	if errors.Is(err, dispatch.ErrUnknownTask) {
+		return nil, nil // it is made as the configuration says
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, kept := range [][3]string{{"profile", have.Profile, given.Profile}, {"actor", have.Actor, given.Actor}} {
+		if kept[1] != kept[2] {
+			return g.config.Fault("/tasks/"+s.config.Task+"/"+kept[0],
+				fmt.Sprintf("has changed from %s to %s, and a task keeps what it was created with; configure one of another name", kept[1], kept[2])), nil
+		}
+	}
+	return nil, nil
 }

@@ -3,11 +3,13 @@
 package main
 
 import (
-	"context"
-	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -15,6 +17,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
 // edit replaces a text in a file, as an editor does that writes it anew in place.
@@ -76,6 +79,13 @@ func TestFilesThatCannotBeLoadedLeaveThePolicyInForce(t *testing.T) {
 		"another state":              {"config.yaml", "state: govern.db", "state: other.db", "state has changed from govern.db to other.db, which takes a new start"},
 		"another actor":              {"config.yaml", "actor: learner\nprofiles", "actor: maya\nprofiles", "actor has changed from learner to maya"},
 		"another limit of proposals": {"config.yaml", "tasks:", "limits: {proposal_bytes: 2048}\ntasks:", "limits.proposal_bytes has changed from 1048576 to 2048"},
+		"another profile of the task": {"config.yaml", "tasks:\n  labels-1: {profile: warehouse,", "  desk: {max_steps: 5}\ntasks:\n  labels-1: {profile: desk,",
+			"config.yaml:14: tasks.labels-1.profile: has changed from warehouse to desk, and a task keeps what it was created with"},
+		"another actor of the task": {"config.yaml", "warehouse, actor: learner", "warehouse, actor: maya",
+			"config.yaml:13: tasks.labels-1.actor: has changed from learner to maya, and a task keeps what it was created with"},
+		"a layer that is not asked":    {"config.yaml", "state:", "site: [site]\nstate:", "site/site.rego:5: the policy never asks data.site.deny"},
+		"a schema that does not exist": {"config.yaml", "tasks:", "tools: {calculate: {schema: none.json}}\ntasks:", "config.yaml:12: tools.calculate.schema: open none.json"},
+		"a policy that does not exist": {"config.yaml", "state:", "org: [none]\nstate:", "none: no such file or directory"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := newHome(t)
@@ -85,6 +95,7 @@ func TestFilesThatCannotBeLoadedLeaveThePolicyInForce(t *testing.T) {
 decision := {"effect": "deny", "status": "closed_today", "policy_version": data.govern.version, "reasons": [{"code": "closed_today", "message": "closed"}]}
 `)
 			h.write("policy/data.json", "{}")
+			h.site("calculate")
 			p := h.start("run", "--policy", "policy", "-")
 			p.send(add("a1"))
 			before := p.next()
@@ -146,6 +157,13 @@ func TestEveryFileIsLookedAt(t *testing.T) {
 	other("a5", "a new file")
 	require.NoError(t, os.Remove(filepath.Join(h.dir, "policy/extra.rego")))
 	other("a6", "a file that is gone")
+	h.write("extra.rego", "package policy\n\n_extra := 1\n")
+	require.NoError(t, os.Symlink("../extra.rego", filepath.Join(h.dir, "policy/extra.rego")))
+	other("l1", "a link")
+	h.edit("extra.rego", "1", "2")
+	other("l2", "a file behind a link")
+	require.NoError(t, os.Remove(filepath.Join(h.dir, "policy/extra.rego")))
+	other("l3", "a link that is gone")
 
 	file := filepath.Join(h.dir, "own/config.yaml")
 	info, err := os.Stat(file)
@@ -156,98 +174,210 @@ func TestEveryFileIsLookedAt(t *testing.T) {
 	p.finish()
 }
 
-// Files that are being written are waited for, and never read half.
-func TestFilesAreReadWhenTheyRest(t *testing.T) {
-	dir := t.TempDir()
-	file := filepath.Join(dir, "f")
-	write := func(text string) { require.NoError(t, os.WriteFile(file, []byte(text), 0o600)) }
-	write("0")
-	loads := 0
-	r := &reloader{paths: []string{file}, seen: markOf([]string{file}).digest, load: func() (governed, error) { loads++; return governed{}, nil }}
-	_, some, err := r.changed(t.Context())
-	require.NoError(t, err)
-	assert.False(t, some)
-	assert.Zero(t, loads)
-
-	// A write during the load: what was loaded is not taken.
-	write("1")
-	r.load = func() (governed, error) {
-		if loads++; loads < 3 {
-			write(strings.Repeat("2", loads+1))
-		}
-		return governed{}, nil
+// A policy is often a link to one of several folders: current leads to a release. What is behind it is looked at, and so is
+// where it leads.
+func TestAPolicyBehindALink(t *testing.T) {
+	h := newHome(t)
+	for _, release := range []string{"r1", "r2"} {
+		require.NoError(t, os.CopyFS(filepath.Join(h.dir, release), os.DirFS("../../policy")))
 	}
-	_, some, err = r.changed(t.Context())
-	require.NoError(t, err)
-	assert.True(t, some)
-	assert.Equal(t, 3, loads)
-
-	// Somebody who never stops writing is not waited for without end, and is looked at again at the next call.
-	write("3")
-	r.load = func() (governed, error) { loads++; write(strings.Repeat("4", loads)); return governed{}, nil }
-	_, some, err = r.changed(t.Context())
-	assert.True(t, some)
-	require.ErrorIs(t, err, errUnsettled)
-
-	write("5")
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	_, _, err = r.changed(ctx)
-	require.ErrorIs(t, err, context.Canceled)
-
-	// A load that fails is not repeated until something changes.
-	loads, r.load = 0, func() (governed, error) { loads++; return governed{}, errors.New("broken") }
-	_, some, err = r.changed(t.Context())
-	assert.True(t, some)
-	require.EqualError(t, err, "broken")
-	_, some, err = r.changed(t.Context())
-	require.NoError(t, err)
-	assert.False(t, some)
-	assert.Equal(t, 1, loads)
-
-	// Nor is a state passed over that came with the last of the writes.
-	write("6")
-	_, some, err = r.changed(writing{t.Context(), func() { loads++; write(strings.Repeat("7", loads)) }})
-	assert.True(t, some)
-	require.ErrorIs(t, err, errUnsettled)
-	_, some, err = r.changed(t.Context())
-	assert.True(t, some)
-	require.EqualError(t, err, "broken")
-
-	// A file that the changed ones name for the first time must rest as well.
-	other, loads := filepath.Join(dir, "g"), 0
-	r.load = func() (governed, error) {
-		if loads++; loads < 3 {
-			require.NoError(t, os.WriteFile(other, []byte(strings.Repeat("8", loads)), 0o600))
-		}
-		var g governed
-		g.config.Site = []string{other}
-		return g, nil
+	h.write("r2/extra.rego", "package policy\n\n_extra := 1\n")
+	require.NoError(t, os.Symlink("r1", filepath.Join(h.dir, "current")))
+	p := h.start("run", "--policy", "current", "-")
+	seen := map[string]bool{}
+	version := func(id string) int {
+		t.Helper()
+		p.send(add(id))
+		r := p.next()
+		require.Equal(t, dispatch.StatusOK, r.Status)
+		seen[r.PolicyVersion] = true
+		return len(seen)
 	}
-	write("9")
-	_, some, err = r.changed(t.Context())
+	require.Equal(t, 1, version("a1"))
+	h.write("r1/extra.rego", "package policy\n\n_extra := 2\n")
+	assert.Equal(t, 2, version("a2"), "a new file behind the link")
+	h.edit("r1/extra.rego", "2", "3")
+	assert.Equal(t, 3, version("a3"), "an edit behind the link")
+	require.NoError(t, os.Symlink("r2", filepath.Join(h.dir, "next")))
+	require.NoError(t, os.Rename(filepath.Join(h.dir, "next"), filepath.Join(h.dir, "current")))
+	assert.Equal(t, 4, version("a4"), "the link leads elsewhere")
+	h.edit("r2/extra.rego", "1", "4")
+	assert.Equal(t, 5, version("a5"), "an edit where it leads now")
+	p.finish()
+}
+
+// site writes a layer that denies a tool.
+func (h home) site(tool string) {
+	h.t.Helper()
+	require.NoError(h.t, os.MkdirAll(filepath.Join(h.dir, "site"), 0o700))
+	h.write("site/site.rego", `package site
+
+# METADATA
+# custom: {code: closed_today, message: closed, remedy: wait}
+deny contains {"code": meta.code, "message": meta.message, "status": "closed_today"} if {
+	meta := rego.metadata.rule().custom
+	input.call.tool == "`+tool+`"
+}
+`)
+}
+
+// A rule that the site adds holds back the very next proposal, also the replay of what was done already.
+func TestALayerNarrowsARunningProcess(t *testing.T) {
+	h := newHome(t)
+	h.site("none")
+	p := h.start("run", "--site", "site", "-")
+	status := func(proposal string) dispatch.Status {
+		t.Helper()
+		p.send(proposal)
+		return p.next().Status
+	}
+	require.Equal(t, dispatch.StatusOK, status(add("a1")))
+	h.site("calculate")
+	assert.EqualValues(t, "closed_today", status(add("a2")))
+	h.edit("site/site.rego", "deny contains", "permit contains")
+	assert.EqualValues(t, "closed_today", status(add("a3")), "a rule that nobody asks is refused")
+	h.site("none")
+	assert.Equal(t, dispatch.StatusOK, status(add("a4")))
+
+	h.site("record_draft")
+	require.Equal(t, dispatch.StatusOK, status(add("a5")))
+	h.edit("config.yaml", "state:", "org: [org]\nstate:")
+	assert.Equal(t, dispatch.StatusOK, status(add("a6")), "there is no such folder yet")
+	require.NoError(t, os.Mkdir(filepath.Join(h.dir, "org"), 0o700))
+	h.write("org/org.rego", "package org\n\n")
+	assert.Equal(t, dispatch.StatusOK, status(add("a7")))
+	h.edit("org/org.rego", "package org\n", `package org
+
+# METADATA
+# custom: {code: never_today, message: closed, remedy: wait}
+deny contains {"code": meta.code, "message": meta.message, "status": "never_today"} if {
+	meta := rego.metadata.rule().custom
+	input.call.tool == "calculate"
+}
+`)
+	assert.EqualValues(t, "never_today", status(add("a8")))
+	end := p.finish()
+	assert.Contains(t, end.stderr, "package site has the rule permit, and may have forbid, deny and require_approval alone")
+}
+
+// A bundle in one file is replaced whole; one that arrives cut short is not used.
+func TestABundleIsReplaced(t *testing.T) {
+	h := newHome(t)
+	require.Zero(t, h.govern("policy", "export", "desk").code)
+	h.write("desk/extra.rego", "package policy\n\n_extra := 1\n")
+	require.Zero(t, h.govern("policy", "export", "--policy", "desk", "next.tar.gz").code)
+	require.Zero(t, h.govern("policy", "export", "policy.tar.gz").code)
+	p := h.start("run", "--policy", "policy.tar.gz", "-")
+	version := func(id string) string {
+		t.Helper()
+		p.send(add(id))
+		r := p.next()
+		require.Equal(t, dispatch.StatusOK, r.Status)
+		return r.PolicyVersion
+	}
+	first := version("a1")
+	whole, err := os.ReadFile(filepath.Join(h.dir, "next.tar.gz"))
 	require.NoError(t, err)
-	assert.True(t, some)
-	assert.Equal(t, 3, loads)
+	h.write("policy.tar.gz", string(whole[:len(whole)/2]))
+	assert.Equal(t, first, version("a2"))
+	require.NoError(t, os.Rename(filepath.Join(h.dir, "next.tar.gz"), filepath.Join(h.dir, "policy.tar.gz")))
+	next := version("a3")
+	assert.NotEqual(t, first, next)
+	end := p.finish()
+	assert.Contains(t, end.stderr, "the changed files are not used, and policy "+first+" stays: policy.tar.gz: the archive ends early")
+	assert.Equal(t, strings.TrimSpace(h.govern("policy", "version", "--policy", "policy.tar.gz").stdout), next)
 }
 
-// writing is a context that writes whenever somebody waits with it.
-type writing struct {
-	context.Context
-	write func()
+// desk is a live system over the files of a home, in this process. It counts how often they are loaded.
+func (h home) desk() (l *live, loads func() int) {
+	h.t.Helper()
+	n := 0
+	load := func() (governed, error) {
+		n++
+		c, err := parseConfig(filepath.Join(h.dir, "config.yaml"))
+		if err != nil {
+			return governed{config: c}, err
+		}
+		c.Policy = []string{filepath.Join(h.dir, "policy")}
+		return assemble(h.t.Context(), c)
+	}
+	g, err := load()
+	require.NoError(h.t, err)
+	store, err := sqlite.OpenMemory(h.t.Context())
+	require.NoError(h.t, err)
+	h.t.Cleanup(func() { require.NoError(h.t, store.Close()) })
+	l = newLive(newSystem(g, store), time.Now().Add(time.Hour), load)
+	require.NoError(h.t, l.now.Load().ensureTask(h.t.Context()))
+	return l, func() int { return n }
 }
 
-func (w writing) Done() <-chan struct{} {
-	w.write()
-	return w.Context.Done()
+// What lies in a policy's folder and is no part of it does not make the policy load again: a state, an output.
+func TestWhatIsLookedAtIsWhatIsRead(t *testing.T) {
+	h := newHome(t)
+	require.NoError(t, os.CopyFS(filepath.Join(h.dir, "policy"), os.DirFS("../../policy")))
+	l, loads := h.desk()
+	next := func() *system {
+		t.Helper()
+		s, err := l.system(t.Context(), t.Logf)
+		require.NoError(t, err)
+		return s
+	}
+	first := next()
+	require.Equal(t, 1, loads())
+	for _, name := range []string{"govern.db", "govern.db-wal", "out.jsonl", "config.yaml.swp", ".decision.rego.swp"} {
+		h.write("policy/"+name, "x")
+	}
+	assert.Same(t, first, next())
+	assert.Equal(t, 1, loads())
+	h.write("policy/extra.rego", "package policy\n\n_extra := 1\n")
+	assert.NotEqual(t, first.snapshot.Version, next().snapshot.Version)
+	assert.Equal(t, 2, loads())
 }
 
-// What was written while it was read for the first time may have been read half.
-func TestFilesThatChangedDuringTheFirstLoad(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "f")
-	require.NoError(t, os.WriteFile(file, nil, 0o600))
-	var g governed
-	g.config.Policy = []string{file}
-	assert.Empty(t, newReloader(g, time.Now().Add(-time.Hour), nil).seen)
-	assert.NotEmpty(t, newReloader(g, time.Now().Add(time.Hour), nil).seen)
+// Many dispatches share a process. Each has one system, whose configuration, tools and policy belong together, whatever
+// is written meanwhile.
+func TestDispatchesWhileTheFilesChange(t *testing.T) {
+	h := newHome(t)
+	require.NoError(t, os.CopyFS(filepath.Join(h.dir, "policy"), os.DirFS("../../policy")))
+	l, loads := h.desk()
+	var stop atomic.Bool
+	var all sync.WaitGroup
+	dispatches := make([]int, 4)
+	for i := range dispatches {
+		all.Go(func() {
+			for n := 0; !stop.Load(); n++ {
+				s, err := l.system(t.Context(), t.Logf)
+				if !assert.NoError(t, err) {
+					return
+				}
+				r, err := s.dispatcher.Dispatch(t.Context(), s.principal, s.config.Task, dispatch.Origin{}, []byte(add(fmt.Sprintf("c%d-%d", i, n))))
+				if !assert.NoError(t, err) {
+					return
+				}
+				want := dispatch.StatusOK
+				if !slices.Contains(s.config.Profiles["warehouse"].Tools, "calculate") {
+					want = dispatch.StatusToolDenied
+				}
+				assert.Equal(t, want, r.Status)
+				assert.Equal(t, s.snapshot.Version, r.PolicyVersion)
+				dispatches[i]++
+			}
+		})
+	}
+	const changes = 4
+	for i := range changes {
+		text := roomy
+		if i%2 == 0 {
+			text = strings.Replace(roomy, allTools, "[read_document]", 1)
+		}
+		h.write("next.yaml", text)
+		require.NoError(t, os.Rename(filepath.Join(h.dir, "next.yaml"), filepath.Join(h.dir, "config.yaml")))
+		s, err := l.system(t.Context(), t.Logf)
+		require.NoError(t, err)
+		assert.Equal(t, i%2 == 1, slices.Contains(s.config.Profiles["warehouse"].Tools, "calculate"))
+	}
+	stop.Store(true)
+	all.Wait()
+	assert.Equal(t, 1+changes, loads(), "whoever looks first loads for all")
+	t.Log(dispatches)
 }

@@ -55,12 +55,12 @@ the first of 1, 5, 3, 4.`,
 				defer f.Close()
 				in = f
 			}
-			s, err := a.start(cmd, false)
+			l, err := a.startLive(cmd)
 			if err != nil {
 				return err
 			}
-			defer s.close()
-			return a.runProposals(cmd.Context(), s, in, &proposals{file: file, retry: retry, approved: approved, dryRun: dryRun})
+			defer l.now.Load().close()
+			return a.runProposals(cmd.Context(), l, in, &proposals{file: file, retry: retry, approved: approved, dryRun: dryRun})
 		},
 	}
 	taskFlags(cmd)
@@ -119,10 +119,10 @@ func fileError(file string, err error) error {
 	return f.hint("check the path; there is no file of that name")
 }
 
-func (a *app) runProposals(ctx context.Context, s *system, in io.Reader, r *proposals) error {
-	r.app, r.system, r.shown = a, s, time.Now()
+func (a *app) runProposals(ctx context.Context, l *live, in io.Reader, r *proposals) error {
+	r.app, r.live, r.system, r.shown = a, l, l.now.Load(), time.Now()
 	r.counts, r.remedies = map[dispatch.Status]int{}, map[dispatch.Status]string{}
-	if err := s.ensureTask(ctx); err != nil {
+	if err := r.ensureTask(ctx); err != nil {
 		return err
 	}
 	err := r.all(ctx, in)
@@ -152,6 +152,8 @@ func (r *proposals) ended(err error) error {
 // proposals is one run of the command.
 type proposals struct {
 	*app
+	live *live
+	// system is that of the last proposal.
 	*system
 	// file is where the proposals come from, empty if there are only the approved ones.
 	file     string
@@ -205,12 +207,14 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 
 // one dispatches one proposal and prints its result.
 func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
-	if err := r.refresh(ctx, r.note); err != nil {
+	s, err := r.live.system(ctx, r.note)
+	if err != nil {
 		return fmt.Errorf("stopped before proposal %d: %w", r.n+1, err)
 	}
+	r.system = s
 	origin := dispatch.Origin{Door: "cli", Mode: r.mode(r.dryRun), Length: length}
 	var result dispatch.Result
-	err := error(dispatch.ErrRetryCallID)
+	err = dispatch.ErrRetryCallID
 	if r.retry > 0 {
 		result, err = r.dispatcher.DispatchRetry(ctx, r.principal, r.config.Task, origin, line, r.retry)
 	}

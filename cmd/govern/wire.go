@@ -32,13 +32,13 @@ type governed struct {
 	snapshot *dispatch.Snapshot
 }
 
-// system is everything that a command on a state works with.
+// system is everything that a command on a state works with. It never changes: what is loaded later is another one, over
+// the same store.
 type system struct {
 	governed
 	store      *sqlite.Store
 	dispatcher *dispatch.Dispatcher
 	principal  dispatch.Principal
-	reloader   *reloader
 }
 
 // load reads and checks configuration, policy and tools. It touches no state. With an error comes what is known of the
@@ -244,7 +244,6 @@ func canonicalConfig(c config.Config, registered map[string]dispatch.Tool) (ijso
 // start loads everything and opens the state. A command that only looks, or acts on what is there, makes none:
 // that would hide a mistyped path behind an empty list.
 func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
-	began := time.Now()
 	g, err := a.load(cmd)
 	if err != nil {
 		return nil, err
@@ -258,10 +257,12 @@ func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 	case err != nil:
 		return nil, misuse(err)
 	}
-	s := &system{governed: g, store: store, principal: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}}
-	s.dispatcher = dispatch.New(store, store.Key(), time.Now, g.snapshot)
-	s.reloader = newReloader(g, began, func() (governed, error) { return a.load(cmd) })
-	return s, nil
+	return newSystem(g, store), nil
+}
+
+func newSystem(g governed, store *sqlite.Store) *system {
+	return &system{governed: g, store: store, dispatcher: dispatch.New(store, store.Key(), time.Now, g.snapshot),
+		principal: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}}
 }
 
 func noState(file string) error {

@@ -35,7 +35,7 @@ func Builtin(files fs.FS) (Config, error) {
 // Read reads a configuration file strictly, with the files that it names, and checks what it says by itself. Tools,
 // resources and documents that it leaves out are those of builtin. Errors name the place.
 //
-// The files that were read are known even if reading fails.
+// The files that were read, and the state that the file names, are known even if reading fails.
 func Read(file string, builtin Config) (Config, error) {
 	b, err := readAtMost(file, mostFileBytes)
 	if err != nil {
@@ -85,11 +85,24 @@ func parse(file string, b []byte, builtin Config, read open) (Config, error) {
 		return c, document.Fault(at, "it has no value; write one ({} or [] is nothing), or remove the key")
 	}
 	if err := document.Decode(&c); err != nil {
+		c.State = stateOf(document)
 		return c, misplaced(err)
 	}
 	err = c.readParts(read)
 	c.inherit(builtin)
 	return c, errors.Join(err, c.check())
+}
+
+// stateOf is the state that a document names, whatever else is wrong in it: people are told what it holds.
+func stateOf(document strictyaml.Document) string {
+	members, _ := ijson.Members(document.JSON())
+	for _, m := range members {
+		if m.Name == "state" {
+			state, _ := ijson.String(m.Value)
+			return state
+		}
+	}
+	return ""
 }
 
 // valueless finds a null or an empty text. It would read as what is left out, and what is left out can mean a default.

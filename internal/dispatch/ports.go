@@ -50,6 +50,8 @@ type Reader interface {
 	// Entries gives entries in the order of their commits, which within a task is that of step and number. It reads in
 	// short transactions, so that a slow consumer holds nothing up. An empty task means every task of the tenant.
 	Entries(ctx context.Context, tenant, task string) iter.Seq2[Entry, error]
+	// LastEntry gives that entry of a kind which was committed last, of all tasks of the tenant, if there is one.
+	LastEntry(ctx context.Context, tenant string, kind Kind) (e Entry, found bool, err error)
 }
 
 // Lookup names the rows beside its task that a call depends on. Empty fields look for nothing.

@@ -3,6 +3,7 @@
 package journal
 
 import (
+	"context"
 	"fmt"
 	"iter"
 
@@ -73,6 +74,17 @@ func Decisions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, err
 		}
 		return row, nil
 	})
+}
+
+// LastDecision is the latest row of a tenant's decision log, if it has one.
+func LastDecision(ctx context.Context, r dispatch.Reader, tenant string) (last Decision, found bool, err error) {
+	e, found, err := r.LastEntry(ctx, tenant, dispatch.KindDecision)
+	if err != nil || !found {
+		return last, false, err
+	}
+	for last, err = range Decisions(func(yield func(dispatch.Entry, error) bool) { yield(e, nil) }) {
+	}
+	return last, err == nil, err
 }
 
 // Actions is the action log.

@@ -72,6 +72,25 @@ func (s *Source) addPath(path string) error {
 	return err
 }
 
+// FilesAt lists the files that reading policy paths would read, or refuse, as the paths are now: for a folder its
+// parts, and nothing else in it. What is not there, or cannot be looked into, is listed itself.
+func FilesAt(paths []string) []string {
+	var files []string
+	for _, path := range paths {
+		path = filepath.Clean(path)
+		if info, err := os.Stat(path); err != nil || !info.IsDir() {
+			files = append(files, path)
+			continue
+		}
+		// What is wrong in it is the reader's to say.
+		_ = eachPart(os.DirFS(path), filepath.ToSlash(path), func(shown, _ string, _ error) error {
+			files = append(files, shown)
+			return nil
+		})
+	}
+	return files
+}
+
 // unreadable says what a person can do about a file that cannot be read.
 func unreadable(path string, err error) error {
 	var inner *fs.PathError

@@ -110,18 +110,8 @@ func (s *Source) noRego(path string) error {
 
 // addFolder adds the files at the top of fsys, which people know as folder.
 func (s *Source) addFolder(fsys fs.FS, folder string) error {
-	return fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
-		shown := path.Join(folder, name)
+	return eachPart(fsys, folder, func(shown, name string, err error) error {
 		if err != nil {
-			return unreadable(shown, err)
-		}
-		if entry.IsDir() {
-			if name != "." && strings.HasPrefix(entry.Name(), ".") {
-				return fs.SkipDir // as Kubernetes keeps the versions of a mounted folder
-			}
-			return nil
-		}
-		if part, err := isPart(shown, name); !part || err != nil {
 			return err
 		}
 		content, err := fs.ReadFile(fsys, name)
@@ -129,6 +119,28 @@ func (s *Source) addFolder(fsys fs.FS, folder string) error {
 			return unreadable(shown, err)
 		}
 		return s.add(shown, name, content)
+	})
+}
+
+// eachPart calls take for each file of a folder that belongs to a bundle, and with an error for what keeps the folder
+// from being one. It ends at the first error that take gives.
+func eachPart(fsys fs.FS, folder string, take func(shown, name string, err error) error) error {
+	return fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		shown := path.Join(folder, name)
+		if err != nil {
+			return take(shown, name, unreadable(shown, err))
+		}
+		if entry.IsDir() {
+			if name != "." && strings.HasPrefix(entry.Name(), ".") {
+				return fs.SkipDir // as Kubernetes keeps the versions of a mounted folder
+			}
+			return nil
+		}
+		part, err := isPart(shown, name)
+		if !part && err == nil {
+			return nil
+		}
+		return take(shown, name, err)
 	})
 }
 

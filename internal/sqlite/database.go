@@ -24,6 +24,8 @@ type database struct {
 	// gate keeps readers and the writer of a memory database apart, which WAL does for a file: there SQLite would
 	// make them poll for each other.
 	gate *sync.RWMutex
+	// tidy has the last reader leave no write-ahead log behind, where this user may write.
+	tidy bool
 }
 
 func (db *database) inMemory() bool { return db.gate != nil }
@@ -49,10 +51,10 @@ func (db *database) openWriter() (*sqlite.Conn, error) {
 	return conn, nil
 }
 
-// openReader opens a connection that cannot write.
+// openReader opens a connection that changes nothing.
 func (db *database) openReader() (*sqlite.Conn, error) {
 	access := sqlite.OpenReadOnly
-	if db.inMemory() {
+	if db.inMemory() || db.tidy {
 		access = sqlite.OpenReadWrite // memdb shares nothing with a connection opened read-only
 	}
 	conn, err := sqlite.OpenConn(db.dsn, db.flags|access)

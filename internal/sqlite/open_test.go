@@ -384,6 +384,7 @@ func TestListingsUseIndexes(t *testing.T) {
 	for _, sql := range []string{
 		sqlTask, sqlTasks, sqlApproval, sqlApprovalLatest, sqlApprovals, sqlApprovalsOfTask, sqlPending, sqlOperation,
 		sqlOperations, sqlOperationsOfTask, sqlRecordExists, sqlRecords, sqlRecordsOfTask, sqlEntries, sqlEntriesOfTask,
+		sqlEntryLast,
 	} {
 		require.NoError(t, each(s.writer.conn, "EXPLAIN QUERY PLAN "+sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
 			detail := stmt.GetText("detail")

@@ -11,9 +11,9 @@ import (
 )
 
 // Load reads a task and the rows that a call depends on, all in one snapshot.
-func (s *Store) Load(ctx context.Context, key dispatch.TaskKey, l dispatch.Lookup) (dispatch.State, error) {
+func (r *Reader) Load(ctx context.Context, key dispatch.TaskKey, l dispatch.Lookup) (dispatch.State, error) {
 	var state dispatch.State
-	err := s.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+	err := r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
 		if state.Task, err = task(conn, key); err != nil {
 			return err
 		}
@@ -36,8 +36,8 @@ func (s *Store) Load(ctx context.Context, key dispatch.TaskKey, l dispatch.Looku
 }
 
 // Task reads one task.
-func (s *Store) Task(ctx context.Context, key dispatch.TaskKey) (t dispatch.Task, err error) {
-	err = s.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+func (r *Reader) Task(ctx context.Context, key dispatch.TaskKey) (t dispatch.Task, err error) {
+	err = r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
 		t, err = task(conn, key)
 		return err
 	})
@@ -45,14 +45,14 @@ func (s *Store) Task(ctx context.Context, key dispatch.TaskKey) (t dispatch.Task
 }
 
 // Tasks lists a tenant's tasks by id.
-func (s *Store) Tasks(ctx context.Context, tenant string) ([]dispatch.Task, error) {
-	return list(ctx, s.readers, sqlTasks, func(stmt *sqlite.Stmt) { stmt.SetText(":tenant", tenant) }, scanTask)
+func (r *Reader) Tasks(ctx context.Context, tenant string) ([]dispatch.Task, error) {
+	return list(ctx, r.readers, sqlTasks, func(stmt *sqlite.Stmt) { stmt.SetText(":tenant", tenant) }, scanTask)
 }
 
 // Approval finds an approval by its id.
-func (s *Store) Approval(ctx context.Context, tenant, id string) (dispatch.Approval, error) {
+func (r *Reader) Approval(ctx context.Context, tenant, id string) (dispatch.Approval, error) {
 	var found *dispatch.Approval
-	err := s.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+	err := r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
 		found, err = approvalByID(conn, tenant, id)
 		return err
 	})
@@ -70,7 +70,7 @@ var everyState = []dispatch.ApprovalState{
 }
 
 // Approvals lists a tenant's approvals in the order in which they were asked for.
-func (s *Store) Approvals(ctx context.Context, tenant, task string, states ...dispatch.ApprovalState) ([]dispatch.Approval, error) {
+func (r *Reader) Approvals(ctx context.Context, tenant, task string, states ...dispatch.ApprovalState) ([]dispatch.Approval, error) {
 	if len(states) == 0 {
 		states = everyState
 	}
@@ -79,22 +79,22 @@ func (s *Store) Approvals(ctx context.Context, tenant, task string, states ...di
 		return nil, err
 	}
 	sql, bind := scoped(sqlApprovals, sqlApprovalsOfTask, tenant, task)
-	return list(ctx, s.readers, sql, func(stmt *sqlite.Stmt) {
+	return list(ctx, r.readers, sql, func(stmt *sqlite.Stmt) {
 		bind(stmt)
 		stmt.SetText(":states", string(wanted))
 	}, scanApproval)
 }
 
 // Records lists what local writes created, by task, tool and target.
-func (s *Store) Records(ctx context.Context, tenant, task string) ([]dispatch.Record, error) {
+func (r *Reader) Records(ctx context.Context, tenant, task string) ([]dispatch.Record, error) {
 	sql, bind := scoped(sqlRecords, sqlRecordsOfTask, tenant, task)
-	return list(ctx, s.readers, sql, bind, scanRecord)
+	return list(ctx, r.readers, sql, bind, scanRecord)
 }
 
 // Operations lists committed operations by task, step and key.
-func (s *Store) Operations(ctx context.Context, tenant, task string) ([]dispatch.Operation, error) {
+func (r *Reader) Operations(ctx context.Context, tenant, task string) ([]dispatch.Operation, error) {
 	sql, bind := scoped(sqlOperations, sqlOperationsOfTask, tenant, task)
-	return list(ctx, s.readers, sql, bind, scanOperation)
+	return list(ctx, r.readers, sql, bind, scanOperation)
 }
 
 // What one transaction of Entries reads at most; the bytes may be exceeded by one entry.
@@ -105,13 +105,13 @@ const (
 
 // Entries gives entries in the order of their commits. It reads them page by page, each in a transaction that is over
 // before the consumer sees its entries.
-func (s *Store) Entries(ctx context.Context, tenant, task string) iter.Seq2[dispatch.Entry, error] {
+func (r *Reader) Entries(ctx context.Context, tenant, task string) iter.Seq2[dispatch.Entry, error] {
 	return func(yield func(dispatch.Entry, error) bool) {
 		var last position
 		for more := true; more; {
 			var page []dispatch.Entry
 			var err error
-			if page, last, more, err = s.page(ctx, tenant, task, last); err != nil {
+			if page, last, more, err = r.page(ctx, tenant, task, last); err != nil {
 				yield(dispatch.Entry{}, err)
 				return
 			}
@@ -124,6 +124,22 @@ func (s *Store) Entries(ctx context.Context, tenant, task string) iter.Seq2[disp
 	}
 }
 
+// LastEntry gives the entry of a kind that was committed last.
+func (r *Reader) LastEntry(ctx context.Context, tenant string, kind dispatch.Kind) (last dispatch.Entry, found bool, err error) {
+	var e *dispatch.Entry
+	err = r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+		e, err = one(conn, sqlEntryLast, func(stmt *sqlite.Stmt) {
+			stmt.SetText(":tenant", tenant)
+			stmt.SetText(":kind", string(kind))
+		}, func(stmt *sqlite.Stmt) (dispatch.Entry, error) { return scanEntry(stmt), nil })
+		return err
+	})
+	if err != nil || e == nil {
+		return last, false, err
+	}
+	return *e, true, nil
+}
+
 // position is where a page ends. A task's entries are numbered in the order of their commits, so that its own order
 // needs no further index; a tenant's are in that of seq.
 type position struct {
@@ -132,7 +148,7 @@ type position struct {
 	step, n int64
 }
 
-func (s *Store) page(ctx context.Context, tenant, task string, after position) (page []dispatch.Entry, last position, more bool, err error) {
+func (r *Reader) page(ctx context.Context, tenant, task string, after position) (page []dispatch.Entry, last position, more bool, err error) {
 	last = after
 	sql, scope := scoped(sqlEntries, sqlEntriesOfTask, tenant, task)
 	bind := func(stmt *sqlite.Stmt) {
@@ -149,7 +165,7 @@ func (s *Store) page(ctx context.Context, tenant, task string, after position) (
 		}
 	}
 	size := 0
-	err = s.readers.snapshot(ctx, func(conn *sqlite.Conn) error {
+	err = r.readers.snapshot(ctx, func(conn *sqlite.Conn) error {
 		return each(conn, sql, bind, func(stmt *sqlite.Stmt) (bool, error) {
 			if len(page) == pageEntries || size >= pageBytes {
 				more = true

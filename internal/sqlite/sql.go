@@ -54,6 +54,8 @@ var (
 	sqlEntries string
 	//go:embed sql/entries_of_task.sql
 	sqlEntriesOfTask string
+	//go:embed sql/entry_last.sql
+	sqlEntryLast string
 	//go:embed sql/entry_create.sql
 	sqlEntryCreate string
 )

@@ -29,11 +29,11 @@ const DefaultBusyTimeout = 10 * time.Second
 
 // Store is a dispatch.Store over one SQLite database.
 type Store struct {
-	key     []byte
-	writer  *writer
-	readers *readers
-	holds   *holds
-	close   func() error
+	Reader
+	key    []byte
+	writer *writer
+	holds  *holds
+	close  func() error
 }
 
 // Open opens the store in the file at path, and makes it if there is none: the file, beside it <path>.key (the
@@ -90,7 +90,7 @@ func start(ctx context.Context, db *database, h *holds, getKey func(*sqlite.Conn
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	s := &Store{key: key, writer: newWriter(db, conn), readers: newReaders(db), holds: h}
+	s := &Store{key: key, writer: newWriter(db, conn), Reader: Reader{newReaders(db)}, holds: h}
 	// The writer's connection goes last: only one that may write can leave the file without a WAL.
 	s.close = sync.OnceValue(func() error {
 		s.writer.stop()

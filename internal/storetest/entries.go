@@ -43,6 +43,31 @@ var entries = []part{
 		assert.Empty(t, read(t, s, tenant, "none"))
 		assert.Empty(t, read(t, s, "nobody", ""))
 	}},
+	{"the last entry of a kind is that of the last commit, whatever its task", func(t *testing.T, s dispatch.Store) {
+		last := func() dispatch.Entry {
+			t.Helper()
+			e, found, err := s.LastEntry(t.Context(), tenant, dispatch.KindDecision)
+			require.NoError(t, err)
+			assert.Equal(t, e.Kind != "", found)
+			return e
+		}
+		z, a := apply(t, s, create(key("z"))), apply(t, s, create(key("a")))
+		assert.Empty(t, last())
+		for range 3 {
+			z = apply(t, s, step(z))
+		}
+		c := step(a)
+		c.Entries = append(c.Entries, entry(a.TaskKey, c.Task.Steps, 1, dispatch.KindAction))
+		c.Task.Entries = 2
+		apply(t, s, c)
+		elsewhere := apply(t, s, create(dispatch.TaskKey{Tenant: "elsewhere", ID: "z"}))
+		apply(t, s, step(elsewhere))
+		touched := dispatch.Commit{Revision: z.Revision, Task: z, Entries: []dispatch.Entry{entry(z.TaskKey, z.Steps, z.Entries, dispatch.KindReview)}}
+		touched.Task.Revision++
+		touched.Task.Entries++
+		apply(t, s, touched)
+		assert.Equal(t, c.Entries[0], last())
+	}},
 	{"bodies come back byte for byte", func(t *testing.T, s dispatch.Store) {
 		task := apply(t, s, create(key("labels-1")))
 		all := make([]byte, 256)

@@ -1,4 +1,4 @@
-package main
+package watch
 
 import (
 	"fmt"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// inode tells a file from another that took its name, and when it was last touched in any way: a time that nobody can
+// identity tells a file from another that took its name, and when it was last touched in any way: a time that nobody can
 // set back.
-func inode(info fs.FileInfo) (string, time.Time) {
+func identity(info fs.FileInfo) (string, time.Time) {
 	s, ok := info.Sys().(*syscall.Stat_t)
 	if !ok {
 		return "", info.ModTime()
