@@ -91,7 +91,7 @@ pending_limit := _answer(rego.metadata.rule())
 invalid_state := _answer(rego.metadata.rule())
 
 # Where the call stands with the people who review. A tool goes without them only if it says exactly "by_rule", and
-# then only if no layer asks for them. An approval in a state that is not among these leaves this undefined, and gives
+# then only if no layer asks for them, and nobody has said no to this very call. An approval in a state that is not among these leaves this undefined, and gives
 # nothing.
 _approval := "not_demanded" if _nobody_demanded
 
@@ -125,7 +125,12 @@ _approved if _approval_given
 _nobody_demanded if {
 	input.tool.approval == "by_rule"
 	_unasked
+	_unrejected
 }
+
+_unrejected if is_null(input.state.approval)
+
+_unrejected if input.state.approval.state != "rejected"
 
 _approval_awaited if {
 	_permitted

@@ -108,9 +108,9 @@ test_who_is_asked[note] if {
 	status(object.union(draft, {"tool": case.tool})) == case.want
 }
 
-# A tool that asks for nobody does not look at an approval that is there.
+# A tool that asks for nobody looks at no approval that is there, but for a person's no.
 test_by_rule_ignores_approvals[note] if {
-	some note in ["pending", "approved", "rejected", "consumed", "expired", "withdrawn"]
+	some note in ["pending", "approved", "consumed", "expired", "withdrawn"]
 	status(object.union(draft_with(note, too_late), {"tool": {"approval": "by_rule"}})) == "ok"
 }
 
@@ -177,4 +177,16 @@ test_votes[note] if {
 	call := draft_with("approved", {"votes": case.votes})
 	answer := policy.decision with input as call with data.profiles as profiles with policy._terms as case.terms
 	answer.status == case.want
+}
+
+# A person's no to this very call stands, also where no rule asks for a person any more.
+test_a_rejection_stands_where_nobody_asks[note] if {
+	some note, case in {
+		"rejected": {"approval": {"state": "rejected"}, "status": "approval_rejected"},
+		"expired": {"approval": {"state": "expired"}, "status": "ok"},
+		"never asked for": {"approval": null, "status": "ok"},
+	}
+	call := object.union(read, {"state": {"approval": case.approval}})
+	answer := asked(call)
+	answer.status == case.status
 }

@@ -236,6 +236,9 @@ func asWho(v dispatch.Vote) string {
 // mayVote says whose approval would count now. Rejecting takes no role.
 func mayVote(a dispatch.Approval) string {
 	p := a.Progress()
+	if p.Complete() {
+		return "the votes meet the terms as they are now: whoever voted approves once more, and that completes it"
+	}
 	var roles []string
 	if len(p.Roles) > 0 {
 		roles = append(roles, strings.Join(p.Roles, " or "))

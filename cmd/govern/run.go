@@ -113,8 +113,10 @@ func fileError(file string, err error) error {
 	for _, e := range entries {
 		names = append(names, e.Name())
 	}
-	if near, ok := nearest.Name(name, names); ok {
+	if near, ok := nearest.Name(name, names); ok && near != name {
 		return f.hint("did you mean " + folder + near + "?")
+	} else if ok {
+		return f.hint("it is a link to a file that is not there")
 	}
 	return f.hint("check the path; there is no file of that name")
 }

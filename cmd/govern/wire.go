@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -141,10 +142,10 @@ func policySource(c config.Config, paths []string) (opa.Source, error) {
 	}
 	org, err := opa.ReadLayer(opa.Org, c.Org)
 	if err != nil {
-		return source, err
+		return source, c.From("org", err)
 	}
 	site, err := opa.ReadLayer(opa.Site, c.Site)
-	return source.With(org, site), err
+	return source.With(org, site), c.From("site", err)
 }
 
 // coreSource is the policy without what the configuration states, and without layers.
@@ -165,14 +166,15 @@ func coreSource(c config.Config, paths []string) (opa.Source, error) {
 	if len(paths) == 0 {
 		return base, nil
 	}
-	return opa.ReadPaths(paths, base)
+	source, err := opa.ReadPaths(paths, base)
+	return source, c.From("policy", err)
 }
 
 // newTools makes the tools that a configuration defines.
 func newTools(c config.Config) (map[string]dispatch.Tool, error) {
 	docs, err := tools.ReadDocuments(c.Documents.JSON)
 	if err != nil {
-		return nil, c.Fault("/documents", err.Error())
+		return nil, c.Fault("/documents", c.Documents.Says(strings.TrimPrefix(err.Error(), "documents: ")))
 	}
 	made, err := tools.New(definitions(c), docs)
 	if wrong, ok := errors.AsType[tools.DefinitionErrors](err); ok {
@@ -183,7 +185,7 @@ func newTools(c config.Config) (map[string]dispatch.Tool, error) {
 		return nil, errors.Join(faults...)
 	}
 	if err != nil {
-		return nil, c.Fault("/documents", err.Error())
+		return nil, c.Fault("/documents", c.Documents.Says(strings.TrimPrefix(err.Error(), "documents: ")))
 	}
 	return made, nil
 }

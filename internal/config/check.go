@@ -63,7 +63,7 @@ type faults func(pointer, format string, args ...any)
 
 func (p Profile) check(at string, fault faults) {
 	if p.MaxSteps < 1 || p.MaxSteps > MostSteps {
-		fault(at+"/max_steps", "it must state how many proposals a task may make, 1 to %d; it is %d, or missing", MostSteps, p.MaxSteps)
+		fault(at+"/max_steps", "it must state how many proposals a task may make, 1 to %d; it is missing, or %d", MostSteps, p.MaxSteps)
 	}
 	if n := p.MaxPending; n != nil && (*n < 1 || *n > MostPending) {
 		fault(at+"/max_pending", "it is %d; give 1 to %d", *n, MostPending)
@@ -84,13 +84,15 @@ func (p Profile) check(at string, fault faults) {
 
 // names refuses empty and repeated names of a list.
 func names(at string, list []string, fault faults) {
+	seen := map[string]bool{}
 	for i, n := range list {
 		switch {
 		case n == "":
 			fault(at+"/"+strconv.Itoa(i), "an empty name; remove it")
-		case slices.Contains(list[:i], n):
+		case seen[n]:
 			fault(at+"/"+strconv.Itoa(i), "%q is named twice; keep one", n)
 		}
+		seen[n] = true
 	}
 }
 
@@ -113,17 +115,20 @@ func (c Config) checkResources(fault faults) {
 		}
 		sets, ok := ijson.Members(kind.Value)
 		if !ok {
-			fault("/resources/"+kind.Name, "%s%s wants named sets of targets, like {warehouse: {/warehouse/labels.txt: true}}", in, kind.Name)
+			fault("/resources/"+kind.Name, "%swants named sets of targets, like {warehouse: {/warehouse/labels.txt: true}}", in)
 		}
 		for _, set := range sets {
 			at := "/resources/" + kind.Name + "/" + ijson.EscapeToken(set.Name)
 			targets, ok := ijson.Members(set.Value)
-			if !ok || set.Name == "" {
-				fault(at, "%s%s.%s wants targets, like {/warehouse/labels.txt: true}", in, kind.Name, set.Name)
+			if set.Name == "" {
+				fault(at, "%sa set without a name; give it one", in)
+			}
+			if !ok {
+				fault(at, "%swants targets, like {/warehouse/labels.txt: true}", in)
 			}
 			for _, target := range targets {
 				if string(target.Value) != "true" {
-					fault(at+"/"+ijson.EscapeToken(target.Name), "%s%s.%s: the target %q must be true; remove a target that is not in the set", in, kind.Name, set.Name, target.Name)
+					fault(at+"/"+ijson.EscapeToken(target.Name), "%sit must be true; remove a target that is not in the set", in)
 				}
 			}
 		}

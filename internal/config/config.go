@@ -3,6 +3,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 	"time"
 
@@ -204,6 +205,26 @@ func (c Config) Fault(pointer, problem string) error {
 		return d.Fault(pointer, problem)
 	}
 	return errors.New(pointer + ": " + problem)
+}
+
+// From adds to an error about what a setting names where the setting was given.
+func (c Config) From(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	from, over := c.overlaid("/" + key)
+	if !over && c.origin.own != nil {
+		from = c.origin.own.Place("/" + key)
+	}
+	return fmt.Errorf("%w (%s: %s)", err, from, key)
+}
+
+// Says puts the file that holds the part before a problem in it.
+func (p *Part) Says(problem string) string {
+	if p.File == "" {
+		return problem
+	}
+	return p.File + ": " + problem
 }
 
 // Detached is the configuration without the places of its values, for a copy that says something else than the files.

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 	"time"
@@ -86,7 +87,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"profiles: {w: {max_steps: 3}}\ntasks: {t: {profile: W, actor: a}}\n":                `config.yaml:2: tasks.t.profile: unknown profile "W"; did you mean "w"?`,
 		"profiles: {w: {max_steps: 3}}\ntasks: {t: {profile: w}}\n":                          `config.yaml:2: tasks.t.actor: it is missing`,
 		"profiles: {w: {max_steps: 3}}\ntasks: {t: {profile: w, actor: a, mode: dry-run}}\n": `tasks.t.mode: unknown mode "dry-run"; did you mean "dry_run"?`,
-		"profiles: {}\ntools:\n":                                                             `config.yaml:2: tools: it has no value; write one ({} or [] is nothing), or remove the key`,
+		"profiles: {}\ntools:\n":                                                             `config.yaml:2: tools: it has no value; write one, or remove the key`,
 		"state: \"\"\n":                                                                      `config.yaml:1: state: it has no value`,
 		"limits: {decision_time: \"\"}\n":                                                    `config.yaml:1: limits.decision_time: it has no value`,
 		"limits: {proposal_bytes: 0}\n":                                                      `config.yaml:1: limits.proposal_bytes: it is 0; give 1024 to 16777216`,
@@ -103,11 +104,11 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"tools: {a: {schema: none.json}}\n":                                                  `tools.a.schema: open none.json: no such file or directory; a path starts at the folder of the configuration`,
 		"tools: {a: {schema: broken.json}}\n":                                                `tools.a.schema: broken.json: at /a (byte 7): repeated name`,
 		"tools: {a: {schema: list.json}}\n":                                                  `tools.a.schema: list.json: wants an object`,
-		"resources: {readable: [/a.txt]}\n":                                                  `resources.readable: readable wants named sets of targets`,
-		"resources: {readable: {w: [/a.txt]}}\n":                                             `resources.readable.w: readable.w wants targets, like`,
-		"resources: {readable: {w: {/a.txt: false}}}\n":                                      `resources.readable.w."/a.txt": readable.w: the target "/a.txt" must be true`,
+		"resources: {readable: [/a.txt]}\n":                                                  `resources.readable: wants named sets of targets`,
+		"resources: {readable: {w: [/a.txt]}}\n":                                             `resources.readable.w: wants targets, like`,
+		"resources: {readable: {w: {/a.txt: false}}}\n":                                      `resources.readable.w."/a.txt": it must be true`,
 		"resources: {readable: {w: {/a.txt: yes}}}\n":                                        `must be true`,
-		"resources: sets.json\n":                                                             `config.yaml:1: resources.readable.w: sets.json: readable.w wants targets`,
+		"resources: sets.json\n":                                                             `config.yaml:1: resources.readable.w: sets.json: wants targets`,
 		"limits: {proposal_bytes: 10}\n":                                                     `limits.proposal_bytes: it is 10; give 1024 to 16777216`,
 		"limits: {decision_time: 5}\n":                                                       `limits.decision_time: wants a string, not a number; put it in quotes`,
 		"limits: {decision_time: \"5\"}\n":                                                   `limits.decision_time: it is "5"; give a duration with its unit`,
@@ -122,7 +123,7 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"profiles: {w: {max_steps: 3, max_pending: 10001}}\n":                                `profiles.w.max_pending: it is 10001; give 1 to 10000`,
 		"profiles: {w: {max_steps: 3, readable: [a, a]}}\n":                                  `profiles.w.readable[1]: "a" is named twice`,
 		"profiles: {w: {max_steps: 3, writable: [\"\"]}}\n":                                  `profiles.w.writable[0]: an empty name`,
-		"resources: {readable: {\"\": {/a.txt: true}}}\n":                                    `resources.readable."": readable. wants targets`,
+		"resources: {readable: {\"\": {/a.txt: true}}}\n":                                    `resources.readable."": a set without a name`,
 		"limits: {proposal_bytes: 16777217}\n":                                               `limits.proposal_bytes: it is 16777217; give 1024 to 16777216`,
 		"limits: {decision_time: 9ms}\n":                                                     `limits.decision_time: it is "9ms"; give a duration with its unit, 10ms to 1m0s`,
 	} {
@@ -401,6 +402,14 @@ func TestBuiltinIsStrict(t *testing.T) {
 	assert.ErrorContains(t, err, `the built-in config.yaml:1: stat: unknown key; did you mean "state"?`)
 	_, err = config.Builtin(fstest.MapFS{})
 	assert.Error(t, err)
+}
+
+// A pipe that nobody writes to would be waited for without end.
+func TestPipesAreNotWaitedFor(t *testing.T) {
+	pipe := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
+	_, err := config.Read(pipe, builtin(t))
+	assert.EqualError(t, err, pipe+" is no regular file")
 }
 
 func FuzzRead(f *testing.F) {

@@ -60,6 +60,10 @@ const (
 )
 
 func readAtMost(file string, most int64) ([]byte, error) {
+	// A pipe that nobody writes to would never be read to its end. One that a shell made for this call is written to.
+	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() && !strings.HasPrefix(file, "/dev/fd/") {
+		return nil, fmt.Errorf("%s is no regular file", file)
+	}
 	f, err := os.Open(file)
 	if err != nil {
 		return nil, err
@@ -82,7 +86,7 @@ func parse(file string, b []byte, builtin Config, read open) (Config, error) {
 	}
 	c := Config{origin: origin{own: &document, builtin: builtin.origin.own, inherited: map[string]bool{}, overlaid: map[string]string{}}}
 	if at, found := valueless("", document.JSON()); found {
-		return c, document.Fault(at, "it has no value; write one ({} or [] is nothing), or remove the key")
+		return c, document.Fault(at, "it has no value; write one, or remove the key")
 	}
 	if err := document.Decode(&c); err != nil {
 		c.State = stateOf(document)

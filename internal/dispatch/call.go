@@ -142,6 +142,12 @@ func (c *Call) point(t Tool, def Definition) {
 	}
 	c.Target = stringAt(c.Arguments, def.Target)
 	c.Key = stringAt(c.Arguments, def.Key)
+	for _, p := range []struct{ pointer, value string }{{def.Target, c.Target}, {def.Key, c.Key}} {
+		// An empty one would name nothing: a call could come without the key that keeps it from running twice.
+		if p.pointer != "" && p.value == "" {
+			c.Violations = append(c.Violations, Violation{Path: p.pointer, Message: "must not be empty"})
+		}
+	}
 }
 
 func stringAt(arguments ijson.Raw, pointer string) string {

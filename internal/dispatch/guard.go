@@ -95,6 +95,9 @@ func (d Decision) checkAllow(in Input) error {
 	if in.Tool.Effect == Write && in.State.TargetExists {
 		return malformed("allow for a target that exists")
 	}
+	if a := in.State.Approval; a != nil && a.State == Rejected {
+		return malformed("allow for a call that a person rejected")
+	}
 	if d.Approval == nil {
 		if in.Tool.Approval == ByRule {
 			return nil

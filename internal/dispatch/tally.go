@@ -122,6 +122,12 @@ func (a *Approval) Progress() Progress {
 	return out
 }
 
+// Complete says that the votes meet the terms. An approval that is pending all the same was asked for under stricter ones;
+// people must say so, and not a rule that was eased.
+func (p Progress) Complete() bool {
+	return p.Votes >= p.Needed && !slices.ContainsFunc(p.Stages, func(s StageProgress) bool { return s.Votes < s.Needed })
+}
+
 // Counted names the people whose approvals count, and who therefore cannot approve again.
 func (a *Approval) Counted() []string {
 	n := a.Terms.tally(a.Votes, a.Actor)

@@ -75,6 +75,7 @@ var guards = []guard{
 	{"what is spent, in a dry run (13)", "a dry run promises what perhaps nothing can pay for", []edit{
 		{"decision.rego", "	not _effects_wanted\n	is_null(input.state.operation)\n	_undenied\n	_affordable\n", "	not _effects_wanted\n	is_null(input.state.operation)\n	_undenied\n"}}},
 	{"approval (14)", "a write runs without a person", []edit{{"decision.rego", "	_affordable\n	_approved\n	_room_for_target\n}\n\nelse", "	_affordable\n	_room_for_target\n}\n\nelse"}}},
+	{"a rejection that nobody asked for (14)", "a rejected call runs as soon as no rule asks for a person", []edit{{"approval.rego", "	_unasked\n	_unrejected\n", "	_unasked\n"}}},
 	{"a layer that asks (14)", "a tool that goes by rule runs without the person that a layer asks for", []edit{{"approval.rego", "	input.tool.approval == \"by_rule\"\n	_unasked\n", "	input.tool.approval == \"by_rule\"\n"}}},
 	{"the state of the approval (14)", "a call runs that is only pending", []edit{{"approval.rego", "_approval_given if {\n	input.state.approval.state == \"approved\"\n", "_approval_given if {\n"}}},
 	{"a rejection (14)", "a rejected call is asked for again", []edit{{"approval.rego", "else := \"rejected\" if input.state.approval.state == \"rejected\"\n\n", ""}}},

@@ -34,6 +34,8 @@ func check(def dispatch.Definition) (problems []DefinitionError) {
 	}
 	op, known := operations[def.Local]
 	switch {
+	case def.Local == "":
+		wrong("/local", "it is missing; say what the tool runs: %s", list(operationNames(), itself))
 	case !known:
 		advice := "there is " + list(operationNames(), itself)
 		if near, ok := nearest.Name(def.Local, operationNames()); ok {
@@ -56,14 +58,15 @@ func check(def dispatch.Definition) (problems []DefinitionError) {
 	}
 	switch {
 	case def.Resource == "":
+	case !known:
 	case def.Resource != "readable" && def.Resource != "writable":
 		wrong("/resource", "%q is no kind of resource; there is readable and writable, or leave it out if nothing guards the target", def.Resource)
-	case (def.Resource == "writable") != (def.Effect == dispatch.Write):
+	case (def.Resource == "writable") != (op.effect == dispatch.Write):
 		wrong("/resource", "a write's target is guarded by writable sets, and any other by readable ones")
 	case def.Target == "":
 		wrong("/resource", "a resource guards the target, and the definition points at none; add target")
 	}
-	if def.Key != "" && def.Effect != dispatch.Write {
+	if def.Key != "" && known && op.effect != dispatch.Write {
 		wrong("/key", "only a write has an idempotency key; remove it")
 	}
 	if def.Cost < 0 || def.Cost > mostCost {
@@ -135,9 +138,11 @@ func pointsAtString(schema ijson.Raw, pointer string) string {
 	if !pointerForm.MatchString(pointer) {
 		return fmt.Sprintf("%q is no JSON Pointer to an argument, such as /path", pointer)
 	}
-	for _, token := range ijson.Tokens(pointer) {
+	for i, token := range ijson.Tokens(pointer) {
 		inner, required, known := property(schema, token)
 		switch {
+		case i > 0 && typeOf(schema) != "object":
+			return fmt.Sprintf("the schema must say that what is around %s is of type object; anything else has no such member", pointer)
 		case !known:
 			if near, ok := nearest.Name(token, properties(schema)); ok {
 				return fmt.Sprintf("the schema has no property %s; did you mean %s?", pointer, near)
@@ -148,11 +153,17 @@ func pointsAtString(schema ijson.Raw, pointer string) string {
 		}
 		schema = inner
 	}
-	kind, _ := ijson.Lookup(schema, "/type")
-	if word, _ := ijson.String(kind); word != "string" {
+	if typeOf(schema) != "string" {
 		return fmt.Sprintf("the schema must say that %s is of type string", pointer)
 	}
 	return ""
+}
+
+// typeOf is the one type that a schema states, or nothing.
+func typeOf(schema ijson.Raw) string {
+	kind, _ := ijson.Lookup(schema, "/type")
+	word, _ := ijson.String(kind)
+	return word
 }
 
 // demanded says whether a schema requires what a pointer leads to.

@@ -50,7 +50,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		"no version":                  {func(d *dispatch.Definition) { d.Version = "" }, "version: a definition needs a version"},
 		"a version with a space":      {func(d *dispatch.Definition) { d.Version = "v 1" }, "version: "},
 		"no description":              {func(d *dispatch.Definition) { d.Description = " \n" }, "description: a definition needs a description"},
-		"no operation":                {func(d *dispatch.Definition) { d.Local = "" }, `local: "" is no operation; there is arithmetic, document or record`},
+		"no operation":                {func(d *dispatch.Definition) { d.Local = "" }, `local: it is missing; say what the tool runs: arithmetic, document or record`},
 		"an unknown operation":        {func(d *dispatch.Definition) { d.Local = "Record" }, `local: "Record" is no operation; did you mean record?`},
 		"another effect":              {func(d *dispatch.Definition) { d.Effect = dispatch.Read }, "effect: the operation record is a write, and the definition says read"},
 		"an unknown effect":           {func(d *dispatch.Definition) { d.Effect = "Write" }, `effect: "Write" is no effect`},
@@ -75,6 +75,10 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		"a resource without a target":    {func(d *dispatch.Definition) { *d = sum; d.Resource = "readable" }, "resource: a resource guards the target, and the definition points at none"},
 		"too great a cost":               {func(d *dispatch.Definition) { d.Cost = 1_000_000_001 }, "cost: a cost is 0 to 1000000000"},
 		"a drop of the key":              {func(d *dispatch.Definition) { d.Key, d.Drop = "/in/id", []string{"/in/id"} }, "drop/0: it would take away the target or the key"},
+		"a target inside what need be no object": {func(d *dispatch.Definition) {
+			d.Target = "/in/id"
+			d.Schema = ijson.Raw(`{"type":"object","properties":{"in":{"properties":{"id":{"type":"string"}},"required":["id"]}},"required":["in"]}`)
+		}, "target: the schema must say that what is around /in/id is of type object"},
 		"a misspelt key":                 {func(d *dispatch.Definition) { d.Key = "/idempotency_key" }, "key: the schema has no property /idempotency_key"},
 		"the target as the key":          {func(d *dispatch.Definition) { d.Key = "/id" }, "key: target and key are the same argument"},
 		"an unknown resource":            {func(d *dispatch.Definition) { d.Resource = "Writable" }, `resource: "Writable" is no kind of resource`},
@@ -121,6 +125,9 @@ func TestMisspeltKeywordsAreRefused(t *testing.T) {
 		{`{"properties":{"a":{"maxLenght":3}}}`, "schema/properties/a/maxLenght: maxLenght is no keyword"},
 		{`{"allOf":[{},{"requird":["a"]}]}`, "schema/allOf/1/requird: requird is no keyword"},
 		{`{"$defs":{"x/y":{"items":{"enumm":[1]}}}}`, "schema/$defs/x~1y/items/enumm: enumm is no keyword"},
+		{`{"$schema":"https://json-schema.org/draft/2020-12/meta/core","type":"object"}`, "schema/$schema: another dialect could know fewer keywords"},
+		{`{"$defs":{"x":{"$id":"urn:x","$schema":"https://json-schema.org/draft/2020-12/schema"}}}`, "schema/$defs/x/$schema: another dialect"},
+		{`{"$schema":"https://json-schema.org/draft/2020-12/schema"}`, ""},
 		{`{"unevaluatedProperties":{"patern":"a"}}`, "schema/unevaluatedProperties/patern: patern is no keyword"},
 		{`{"properties":{"maxLenght":{"type":"string"}},"x-maxLenght":1,"example":1,"description":"maxLenght","const":{"maxLenght":1},"default":{"requird":1},"examples":[{"requird":1}]}`, ""},
 	} {

@@ -3,6 +3,7 @@ package tools
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/nearest"
@@ -20,6 +21,8 @@ var (
 		"contentSchema", "default", "deprecated", "description", "examples", "format", "readOnly", "title", "writeOnly"}
 )
 
+const draft2020 = "https://json-schema.org/draft/2020-12/schema"
+
 // checkKeywords refuses what looks like a keyword that narrows and is none. The standard lets a schema have any word
 // beside its own; a misspelt one would hold nothing back, and nobody would notice.
 func checkKeywords(at string, schema ijson.Raw) (problems []DefinitionError) {
@@ -27,6 +30,10 @@ func checkKeywords(at string, schema ijson.Raw) (problems []DefinitionError) {
 	for _, m := range members {
 		here := at + "/" + ijson.EscapeToken(m.Name)
 		switch {
+		case m.Name == "$schema":
+			if dialect, _ := ijson.String(m.Value); dialect != draft2020 || strings.Count(at, "/") > 1 {
+				problems = append(problems, DefinitionError{Field: here, Problem: "another dialect could know fewer keywords, and hold less back; leave $schema out, or write " + draft2020 + " at the top"})
+			}
 		case slices.Contains(ofSchema, m.Name):
 			problems = append(problems, checkKeywords(here, m.Value)...)
 		case slices.Contains(ofNamed, m.Name):
