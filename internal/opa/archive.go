@@ -2,6 +2,8 @@ package opa
 
 import (
 	"archive/tar"
+	"bufio"
+	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"errors"
@@ -65,9 +67,10 @@ func flat(files []file) ([]file, error) {
 			if folder == "" {
 				folder = path.Dir(f.name)
 			}
-			if path.Dir(f.name) == folder {
-				files[i].name = path.Base(f.name)
+			if path.Dir(f.name) != folder {
+				return nil, fmt.Errorf("%s: a bundle is one flat folder, and other Rego of the archive lies in %s; put all of it into one", f.name, path.Join("/", folder))
 			}
+			files[i].name = path.Base(f.name)
 		}
 		if seen[files[i].name] {
 			return nil, fmt.Errorf("%s: the archive holds it twice; build it again", files[i].name)
@@ -80,19 +83,39 @@ func flat(files []file) ([]file, error) {
 
 // unpack reads a gzipped tar whole, with its checksum, and refuses what could be meant for another reader.
 func unpack(r io.Reader) ([]file, error) {
-	unzipped, err := gzip.NewReader(r)
+	buffered := bufio.NewReader(r)
+	unzipped, err := gzip.NewReader(buffered)
 	if err != nil {
 		return nil, archiveError(err)
 	}
+	unzipped.Multistream(false)
 	limited := &io.LimitedReader{R: unzipped, N: maxArchive}
 	files, err := untar(tar.NewReader(limited))
 	if err == nil {
-		_, err = io.Copy(io.Discard, limited)
+		_, err = io.Copy(zeros{}, limited)
 	}
 	if limited.N == 0 {
 		return nil, errTooLarge
 	}
-	return files, archiveError(err)
+	if err != nil {
+		return nil, archiveError(err)
+	}
+	if _, err := buffered.ReadByte(); err != io.EOF {
+		return nil, errMore
+	}
+	return files, nil
+}
+
+var errMore = fmt.Errorf("something follows the end of the archive, which some readers would take in; make one of the whole with opa build -b FOLDER -o FILE%s", archiveEnding)
+
+// zeros takes what may follow the files of a tar.
+type zeros struct{}
+
+func (zeros) Write(p []byte) (int, error) {
+	if len(bytes.TrimLeft(p, "\x00")) > 0 {
+		return 0, errMore
+	}
+	return len(p), nil
 }
 
 var errTooLarge = fmt.Errorf("the archive unpacks to more than %d MiB; give a bundle of Rego and its data alone", maxArchive>>20)
@@ -130,6 +153,9 @@ func untar(t *tar.Reader) ([]file, error) {
 		}
 		name := strings.TrimPrefix(path.Clean("/"+header.Name), "/")
 		if hidden(path.Dir(name)) {
+			if path.Ext(name) == ".rego" {
+				return nil, fmt.Errorf("%s is Rego in a hidden folder, which would be passed over; build the archive from a folder of another name, or without it", name)
+			}
 			continue
 		}
 		files = append(files, file{name: name, text: string(content)})
@@ -144,7 +170,7 @@ func hidden(folder string) bool {
 func archiveError(err error) error {
 	switch {
 	case errors.Is(err, gzip.ErrHeader):
-		return fmt.Errorf("it is no gzip archive, or something follows it; make it with opa build -b FOLDER -o FILE%s", archiveEnding)
+		return fmt.Errorf("it is no gzip archive; make it with opa build -b FOLDER -o FILE%s", archiveEnding)
 	case errors.Is(err, tar.ErrHeader):
 		return fmt.Errorf("it holds no tar archive; make it with opa build -b FOLDER -o FILE%s", archiveEnding)
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):

@@ -18,9 +18,13 @@ import (
 // packed is a gzipped tar, as anybody could make one.
 func packed(tb testing.TB, headers ...tar.Header) []byte {
 	tb.Helper()
+	return gzipped(tb, tarred(tb, headers...))
+}
+
+func tarred(tb testing.TB, headers ...tar.Header) string {
+	tb.Helper()
 	var b bytes.Buffer
-	z := gzip.NewWriter(&b)
-	w := tar.NewWriter(z)
+	w := tar.NewWriter(&b)
 	for _, h := range headers {
 		content := h.PAXRecords["content"]
 		h.PAXRecords = nil
@@ -30,8 +34,7 @@ func packed(tb testing.TB, headers ...tar.Header) []byte {
 		require.NoError(tb, err)
 	}
 	require.NoError(tb, w.Close())
-	require.NoError(tb, z.Close())
-	return b.Bytes()
+	return b.String()
 }
 
 func entry(name, content string) tar.Header {
@@ -83,7 +86,7 @@ func TestArchiveIsItsFolder(t *testing.T) {
 		"as opa build writes it": built,
 		"as tar writes it":       append([]tar.Header{folder}, entries(bundle, "./")...),
 		"plainly":                entries(bundle, ""),
-		"with what is hidden":    append(entries(bundle, ""), entry(".git/config", "x"), entry("..data/x.rego", "x")),
+		"with what is hidden":    append(entries(bundle, ""), entry(".git/config", "x"), entry("..data/x.json", "x")),
 		"with what is no part":   append(entries(bundle, ""), entry("notes.txt", "x"), entry("schemas/input.json", "{}")),
 	} {
 		t.Run(name, func(t *testing.T) { assert.Equal(t, want, version(t, writeArchive(t, packed(t, headers...)))) })
@@ -117,7 +120,9 @@ func TestArchiveRefuses(t *testing.T) {
 		"cut in its checksum":   {whole[:len(whole)-3], "the archive ends early; fetch it again"},
 		"a wrong checksum":      {append(slices.Clone(whole[:len(whole)-8]), 1, 2, 3, 4, 5, 6, 7, 8), "the archive is damaged (gzip: invalid checksum)"},
 		"no gzip":               {[]byte("package policy\n\ndecision := {}\n"), "it is no gzip archive"},
-		"something after it":    {append(slices.Clone(whole), "and then some more"...), "it is no gzip archive, or something follows it"},
+		"something after it":    {append(slices.Clone(whole), "and then some more"...), "something follows the end of the archive"},
+		"a second archive":      {append(slices.Clone(whole), packed(t, entry("b.rego", "package policy\n"))...), "something follows the end of the archive"},
+		"more after its end":    {gzipped(t, tarred(t, entry("a.rego", "package policy\n"))+tarred(t, entry("b.rego", "package policy\n"))), "something follows the end of the archive"},
 		"no tar":                {gzipped(t, strings.Repeat("no tar archive at all ", 100)), "it holds no tar archive"},
 		"more than there is":    {gzipped(t, bomb.String()), "unpacks to more than 256 MiB"},
 		"signed":                {with(entry("/.signatures.json", "{}")), "/.signatures.json: it is a signature, and govern verifies none; build the bundle without a signing key"},
@@ -131,6 +136,10 @@ func TestArchiveRefuses(t *testing.T) {
 		"planned":               {with(entry("/plan.json", "{}")), "/plan.json: it is a compiled policy"},
 		"a delta":               {with(entry("/patch.json", "{}")), "/patch.json: it is a change to another bundle; give the whole bundle"},
 		"two folders":           {with(entry("/sub/b.rego", "package policy\n")), "/sub/b.rego: a bundle is one flat folder"},
+		"a folder, and the top": {packed(t, entry("sub/a.rego", minimal["a.rego"]), entry("b.rego", "package policy\n")), "/b.rego: a bundle is one flat folder, and other Rego of the archive lies in /sub"},
+		"Rego among schemas":    {with(entry("/schemas/b.rego", "package policy\n")), "/schemas/b.rego: a bundle is one flat folder"},
+		"Rego that is hidden":   {with(entry("/.old/b.rego", "package policy\n")), ".old/b.rego is Rego in a hidden folder"},
+		"a manifest below":      {packed(t, entry("site/a.rego", minimal["a.rego"]), entry("site/.manifest", "{}")), "/site/.manifest: a bundle is one flat folder"},
 		"data below":            {with(entry("/sub/data.json", "{}")), "/sub/data.json: a bundle is one flat folder"},
 		"YAML":                  {with(entry("/data.yaml", "a: 1")), "/data.yaml: data is read from JSON alone"},
 		"data conflict (B017)":  {with(entry("/data.json", `{"policy": {"decision": {}}}`)), "/data.json: data conflict: the file gives data.policy"},

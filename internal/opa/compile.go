@@ -120,7 +120,7 @@ func compile(s Source) (compiled, error) {
 	out.compiler = newCompiler().WithSchemas(inputSchemas())
 	out.compiler.Compile(modules)
 	found.addErrors(out.compiler.Errors)
-	if onlyTypes(out.compiler.Errors) {
+	if out.compiler.Graph != nil && onlyTypes(out.compiler.Errors) {
 		checkEntrypoint(out.compiler, &found)
 		checkReferences(out.compiler, s, &found)
 	}

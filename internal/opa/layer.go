@@ -115,6 +115,7 @@ func checkAnnotations(m *ast.Module, found *Findings) {
 // fail on every call.
 func (l Layer) checkRules(m *ast.Module, found *Findings) {
 	if m.Package.Path.String() != l.packageOf() {
+		l.checkLibrary(m, found)
 		return
 	}
 	for _, rule := range m.Rules {
@@ -129,23 +130,46 @@ func (l Layer) checkRules(m *ast.Module, found *Findings) {
 			found.add(at, fmt.Sprintf("package %s has the rule %s, and may have forbid, deny and require_approval alone", l, name), remedy)
 			continue
 		}
-		is := ""
-		switch {
-		case rule.Default:
-			is = "a default"
-		case len(head.Args) > 0:
-			is = "a function"
-		case len(head.Ref()) > 1:
-			is = "a part of an object"
-		case head.RuleKind() != ast.MultiValue:
-			is = "a single value"
-		}
-		if is != "" {
+		if is := noSet(rule); is != "" {
 			found.add(at, fmt.Sprintf("%s is %s, and must be a set", name, is),
 				fmt.Sprintf(`write %s contains {"code": …, "message": …} if { … }`, name))
 			continue
 		}
 		checkMember(rule, name, found)
+	}
+}
+
+// noSet says what a rule is that is no set by itself; empty for one that is.
+func noSet(rule *ast.Rule) string {
+	switch head := rule.Head; {
+	case rule.Default:
+		return "a default"
+	case len(head.Args) > 0:
+		return "a function"
+	case len(head.Ref()) > 1:
+		return "a part of an object"
+	case head.RuleKind() != ast.MultiValue:
+		return "a single value"
+	}
+	return ""
+}
+
+// checkLibrary refuses among a layer's helpers what looks like a contribution: nothing asks for it there.
+func (l Layer) checkLibrary(m *ast.Module, found *Findings) {
+	path := m.Package.Path.String()
+	if !within(path, l.libraryOf()) {
+		return
+	}
+	name, remedy := strings.TrimPrefix(path, "data."), fmt.Sprintf("move the rule to package %s", l)
+	for _, rule := range m.Rules {
+		if set := plain(rule.Head.Ref()[0]); contributions[set] != "" && len(rule.Head.Args) == 0 {
+			found.add(rule.Location, fmt.Sprintf("package %s has the rule %s, and nothing asks for it there", name, set), remedy)
+		}
+	}
+	for _, note := range m.Annotations {
+		if _, ok := note.Custom["code"]; ok {
+			found.add(note.Location, fmt.Sprintf("the METADATA has custom.code, and no rule of package %s is an outcome", name), remedy+", or remove custom.code")
+		}
 	}
 }
 

@@ -88,6 +88,9 @@ func TestLayerRefuses(t *testing.T) {
 		"a misspelt field (B018)":  {hours.with("lib.rego", "package site.lib\n\nopen if input.now.epoc > 1\n"), "/lib.rego:3: input.now has no \"epoc\"; did you mean epoch?"},
 		"the gate (B018)":          {hours.with("lib.rego", "package site.lib\n\nopen if input.gate.confirmed\n"), "input.gate is there for data.policy.gate alone"},
 		"a misspelt helper":        {hours.with("lib.rego", helper).with("more.rego", "package site.lib.more\n\nx if data.site.lib.opne\n"), `data.site.lib has no "opne": no rule and no data gives it; did you mean open?`},
+		"a rule in the library":    {hours.with("lib.rego", "package site.lib\n\ndeny contains 1\n"), "/lib.rego:3: package site.lib has the rule deny, and nothing asks for it there; move the rule to package site"},
+		"a value in the library":   {hours.with("lib.rego", "package site.lib.night\n\nforbid if input.now.epoch < 0\n"), "/lib.rego:3: package site.lib.night has the rule forbid, and nothing asks for it there; move the rule to package site"},
+		"a code in the library":    {hours.with("lib.rego", "package site.lib\n\n"+told("c")+"open := true\n"), "/lib.rego:3: the METADATA has custom.code, and no rule of package site.lib is an outcome; move the rule to package site, or remove custom.code"},
 		"a pack without a version": {hours.with("lib.rego", "# METADATA\n# custom:\n#   pack: shop_v1\n"+helper), "/lib.rego:1: the METADATA names a pack without a version"},
 		"data of the policy":       {hours.with("d.json", `{"policy": {"decision": {}}}`), `/d.json: data conflict: the file gives data.policy, but a layer's data stands under its own name; put it under "site"`},
 		"data of the profiles":     {hours.with("d.json", `{"profiles": {}}`), "data conflict: the file gives data.profiles"},
@@ -113,6 +116,62 @@ func TestLayerRefuses(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+}
+
+// A rule of the wrong shape is refused for its shape, whatever its METADATA says.
+func TestLayerRefusesShapes(t *testing.T) {
+	const value = "a single value"
+	for rule, is := range map[string]string{
+		`deny := {"code": "c", "message": "m", "status": "s"}`:                     value,
+		`deny = {"code": "c"} if input.mode == "enforce"`:                          value,
+		`deny if input.now.epoch < 0`:                                              value,
+		`forbid if true`:                                                           value,
+		`require_approval := true`:                                                 value,
+		`deny := {m | m := {"code": "c", "message": "m", "status": "s"}}`:          value,
+		`forbid := {"code": "c"} if input.mode == "enforce" else := {"code": "c"}`: value,
+		`default deny := false`:                                                    "a default",
+		`deny(x) := x`:                                                             "a function",
+		`deny[x] := 1 if some x in ["a"]`:                                          "a part of an object",
+		`deny.now contains 1`:                                                      "a part of an object",
+	} {
+		t.Run(rule, func(t *testing.T) {
+			l, err := layer(t, Site, files{"site.rego": "package site\n\n" + told("c") + rule + "\n"})
+			require.NoError(t, err)
+			_, err = over(t, l)
+			var found Findings
+			require.ErrorAs(t, err, &found)
+			assert.Contains(t, err.Error(), "/site.rego:8: ")
+			assert.Contains(t, err.Error(), " is "+is+", and must be a set; write ")
+			assert.NotContains(t, err.Error(), "METADATA")
+		})
+	}
+}
+
+// Rules that the compiler gives up on early are refused by what it says.
+func TestLoadRefusesHalfCompiled(t *testing.T) {
+	for rule, want := range map[string]string{
+		"_x := print(1)":                        "bundle/b.rego:3: ",
+		"_x if {\n\tx := print(1)\n\tx == 2\n}": "bundle/b.rego:4: ",
+		"_x if eq(input.mode)":                  "bundle/b.rego:3: ",
+		"_x if eq()":                            "bundle/b.rego:3: ",
+		"_terms := x if assign(x)":              "bundle/b.rego:3: ",
+		"_x if internal.member_2(1)":            "bundle/b.rego:3: ",
+	} {
+		t.Run(rule, func(t *testing.T) {
+			_, err := load(t, minimal.with("b.rego", "package policy\n\n"+rule+"\n"))
+			require.ErrorContains(t, err, want)
+			assert.NotContains(t, err.Error(), "a fault of govern")
+		})
+	}
+}
+
+// Whatever happens while a policy is read, the process goes on.
+func TestFaultIsAnError(t *testing.T) {
+	err := func() (err error) {
+		defer faulty(&err)
+		panic("no such thing")
+	}()
+	require.EqualError(t, err, "a fault of govern, met while the policy was read: no such thing; report it with the policy")
 }
 
 // What is a layer's own is refused in the core, with the flag that takes it.
@@ -146,7 +205,7 @@ func TestLayersLoad(t *testing.T) {
 			"\t\t\"distinct_from_actor\": true,\n\t\t\"lifetime\": 3,\n\t\t\"ttl\": \"1h\",\n\t\t\"reason_required\": true,\n\t},\n} if input.tool.effect == \"write\"\n\n" +
 			told("reserved") + "forbid contains m if {\n\tinput.call.target == \"reserved\"\n\tm := object.union({\"code\": \"reserved\"}, {\"message\": \"m\", \"status\": \"reserved\"})\n}\n",
 		"lib.rego":       "package site.lib\n\nopen if input.now.epoch > data.site.hours.from\n",
-		"deep.rego":      "package site.lib.deep\n\nx := 1\n",
+		"deep.rego":      "package site.lib.deep\n\nx := 1\n\ndeny(y) := y\n",
 		"data.json":      `{"site": {"hours": {"from": 0}, "lib": {"note": "beside its rules"}}}`,
 		"site_test.rego": "package site_test\n\nimport data.site\n\ntest_closed if count(site.deny) == 1 with input as {\"now\": {\"epoch\": -1}}\n",
 		".manifest":      `{"revision": "site-7", "roots": ["site", "site_test"], "rego_version": 1}`,

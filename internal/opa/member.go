@@ -126,7 +126,7 @@ func written(rule *ast.Rule, t *ast.Term) *ast.Term {
 		return t
 	}
 	for _, e := range rule.Body {
-		if (e.IsAssignment() || e.IsEquality()) && e.Operand(0).Value.Compare(name) == 0 {
+		if (e.IsAssignment() || e.IsEquality()) && len(e.Operands()) == 2 && e.Operand(0).Value.Compare(name) == 0 {
 			return e.Operand(1)
 		}
 	}

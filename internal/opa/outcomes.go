@@ -79,7 +79,7 @@ func (s Source) outcome(rule *ast.Rule, notes *ast.AnnotationSet, found *Finding
 	if s.layer != "" && rule.Module.Package.Path.String() == s.layer.packageOf() {
 		contributed = contributions[name]
 	}
-	if s.layer != "" && contributed == "" {
+	if s.layer != "" && (contributed == "" || noSet(rule) != "") {
 		return Outcome{}, false
 	}
 	for _, note := range notes.GetRuleScope(rule) {

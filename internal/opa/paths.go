@@ -52,6 +52,11 @@ func (s *Source) addPath(path string) error {
 		return unreadable(path, err)
 	}
 	before := len(s.modules)
+	if !info.IsDir() {
+		if err := regular(path, info.Mode()); err != nil {
+			return err
+		}
+	}
 	switch {
 	case info.IsDir():
 		err = s.addFolder(os.DirFS(path), filepath.ToSlash(path))

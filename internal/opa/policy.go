@@ -57,7 +57,8 @@ type Policy struct {
 var _ dispatch.Decider = (*Policy)(nil)
 
 // New compiles a policy. Whatever would make it answer nothing, or not the same twice, is an error here.
-func New(ctx context.Context, o Options) (*Policy, error) {
+func New(ctx context.Context, o Options) (_ *Policy, err error) {
+	defer faulty(&err)
 	compiling.Lock()
 	defer compiling.Unlock()
 	made, err := compile(o.Source)
@@ -95,6 +96,13 @@ func New(ctx context.Context, o Options) (*Policy, error) {
 		timeout = DefaultTimeout
 	}
 	return &Policy{version: version, outcomes: made.outcomes, layers: made.layers, compiler: compiler, query: query, gate: gate, timeout: timeout}, nil
+}
+
+// faulty turns a panic into an error: no policy, however wrong, ends the process that loads it.
+func faulty(err *error) {
+	if p := recover(); p != nil {
+		*err = fmt.Errorf("a fault of govern, met while the policy was read: %v; report it with the policy", p)
+	}
 }
 
 // prepare makes a query for one rule.

@@ -31,7 +31,8 @@ type TestResult struct {
 // Test runs the Rego tests of a policy against itself, and those of its layers against all of it together, under the same
 // capabilities as a decision. Data that comes from the configuration is not there: tests bring it themselves. A policy
 // without tests is an error, since otherwise nothing would be tested in silence; so is one whose tests are all skipped.
-func Test(ctx context.Context, s Source) ([]TestResult, error) {
+func Test(ctx context.Context, s Source) (_ []TestResult, err error) {
+	defer faulty(&err)
 	compiling.Lock()
 	defer compiling.Unlock()
 	found, err := runTests(ctx, append(slices.Clone(s.modules), s.tests...), s.data.clone())

@@ -113,7 +113,7 @@ func fieldsOf(rule *ast.Rule) fields {
 			if every, ok := e.Terms.(*ast.Every); ok {
 				f.bind(every.Value, f.of(every.Domain).at(ast.Number("0")))
 			}
-			if e.IsEquality() {
+			if e.IsEquality() && len(e.Operands()) == 2 {
 				f.bind(e.Operand(0), f.of(e.Operand(1)))
 				f.bind(e.Operand(1), f.of(e.Operand(0)))
 			}

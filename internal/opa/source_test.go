@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -18,7 +19,7 @@ var minimal = files{"a.rego": "package policy\n\n" + allow}
 func TestReadFS(t *testing.T) {
 	s, err := ReadFS(minimal.
 		with("a_test.rego", "package policy_test\n\ntest_a if true\n").
-		with(".manifest", `{"revision": "r-1", "roots": ["policy"]}`).
+		with(".manifest", `{"revision": "r-1", "roots": ["policy"], "rego_version": 1, "file_rego_versions": {}, "metadata": {"by": "ann"}}`).
 		with("readable.json", `{"readable": {"s": {"/a": true}}}`).
 		with("limits.json", `{"limits": {"n": 1}}`).
 		with("README.md", "text").
@@ -54,6 +55,13 @@ func TestReadFSRefuses(t *testing.T) {
 		"data empty":            {minimal.with("d.json", ``), "here/d.json: "},
 		"data not an object":    {minimal.with("d.json", `["a"]`), "here/d.json: data must be a JSON object"},
 		"data null":             {minimal.with("d.json", `null`), "here/d.json: data must be a JSON object"},
+		"YAML in capitals":      {minimal.with("data.YAML", "a: 1\n"), "here/data.YAML: data is read from JSON alone"},
+		"Rego among schemas":    {minimal.with("schemas/b.rego", "package policy\n"), "here/schemas/b.rego: a bundle is one flat folder"},
+		"a manifest below":      {minimal.with("more/.manifest", "{}"), "here/more/.manifest: a bundle is one flat folder"},
+		"a byte order mark":     {files{"a.rego": "\ufeff" + minimal["a.rego"]}, "here/a.rego: it begins with a byte order mark"},
+		"a misspelt revision":   {minimal.with(".manifest", `{"revison": "r-1"}`), `here/.manifest: a manifest has no "revison"; did you mean revision?`},
+		"a member of its own":   {minimal.with(".manifest", `{"author": "ann"}`), `here/.manifest: a manifest has no "author"; there is revision, roots`},
+		"a compiled policy":     {minimal.with(".manifest", `{"wasm": []}`), "here/.manifest: it names a compiled policy"},
 		"manifest no JSON":      {minimal.with(".manifest", `revision: 1`), "here/.manifest: "},
 		"revision no string":    {minimal.with(".manifest", `{"revision": 1}`), "here/.manifest: revision must be"},
 		"revision with an @":    {minimal.with(".manifest", `{"revision": "a@b"}`), "here/.manifest: revision must be"},
@@ -187,6 +195,14 @@ func TestReadPathsRefuses(t *testing.T) {
 	require.NoError(t, os.Symlink("nowhere", filepath.Join(dangling, "b.rego")))
 	folder := minimal.write(t)
 	require.NoError(t, os.Symlink(empty, filepath.Join(folder, "b.rego")))
+	linked := minimal.write(t)
+	require.NoError(t, os.Symlink(dir, filepath.Join(linked, "more")))
+	pipe := minimal.write(t)
+	require.NoError(t, syscall.Mkfifo(filepath.Join(pipe, "b.rego"), 0o600))
+	pipes := filepath.Join(t.TempDir(), "d.json")
+	require.NoError(t, syscall.Mkfifo(pipes, 0o600))
+	toPipe := minimal.write(t)
+	require.NoError(t, os.Symlink(pipes, filepath.Join(toPipe, ".manifest")))
 	for name, c := range map[string]struct {
 		paths []string
 		want  []string
@@ -201,6 +217,10 @@ func TestReadPathsRefuses(t *testing.T) {
 		"a loop in the folder":  {[]string{loopInside}, []string{loopInside + "/b.rego: ", "round in a circle"}},
 		"a dangling link":       {[]string{dangling}, []string{dangling + "/b.rego: ", "symbolic link"}},
 		"a folder named .rego":  {[]string{folder}, []string{folder + "/b.rego: ", "it must be a file"}},
+		"a link to a folder":    {[]string{linked}, []string{linked + "/more: it is a link to a folder, and a bundle is one flat folder"}},
+		"a pipe":                {[]string{pipe}, []string{pipe + "/b.rego: it is a pipe or a device"}},
+		"a pipe by itself":      {[]string{dir, pipes}, []string{pipes + ": it is a pipe or a device"}},
+		"a link to a pipe":      {[]string{toPipe}, []string{toPipe + "/.manifest: it is a pipe or a device"}},
 		"data given twice over": {[]string{dir, data, filepath.Dir(data) + "/../" + filepath.Base(filepath.Dir(data)) + "/d.json"}, []string{"given twice"}},
 	} {
 		t.Run(name, func(t *testing.T) {

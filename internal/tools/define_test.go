@@ -71,10 +71,10 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		"a target of any type": {func(d *dispatch.Definition) {
 			d.Schema = ijson.Raw(`{"type":"object","properties":{"id":{}},"required":["id"]}`)
 		}, "target: the schema must say that /id is of type string"},
-		"a document without a target":    {func(d *dispatch.Definition) { *d = read; d.Target = "" }, "target: the operation document needs a target"},
-		"a resource without a target":    {func(d *dispatch.Definition) { *d = sum; d.Resource = "readable" }, "resource: a resource guards the target, and the definition points at none"},
-		"too great a cost":               {func(d *dispatch.Definition) { d.Cost = 1_000_000_001 }, "cost: a cost is 0 to 1000000000"},
-		"a drop of the key":              {func(d *dispatch.Definition) { d.Key, d.Drop = "/in/id", []string{"/in/id"} }, "drop/0: it would take away the target or the key"},
+		"a document without a target": {func(d *dispatch.Definition) { *d = read; d.Target = "" }, "target: the operation document needs a target"},
+		"a resource without a target": {func(d *dispatch.Definition) { *d = sum; d.Resource = "readable" }, "resource: a resource guards the target, and the definition points at none"},
+		"too great a cost":            {func(d *dispatch.Definition) { d.Cost = 1_000_000_001 }, "cost: a cost is 0 to 1000000000"},
+		"a drop of the key":           {func(d *dispatch.Definition) { d.Key, d.Drop = "/in/id", []string{"/in/id"} }, "drop/0: it would take away the target or the key"},
 		"a target inside what need be no object": {func(d *dispatch.Definition) {
 			d.Target = "/in/id"
 			d.Schema = ijson.Raw(`{"type":"object","properties":{"in":{"properties":{"id":{"type":"string"}},"required":["id"]}},"required":["in"]}`)
