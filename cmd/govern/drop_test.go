@@ -84,8 +84,12 @@ func TestDroppedSinceItWasAsked(t *testing.T) {
 	l := newLab(t)
 	asked := l.propose(draft("d1")).Approval
 	l.redefine("record_draft", dropping("/purpose"))
-	_, err := l.dispatcher.Review(t.Context(), l.who.Tenant, asked.ID, asked.Signature, dispatch.Review{Reviewer: "maya", Decision: "approved"})
-	require.NoError(t, err, "it is reviewed as it was stored")
+	review := func(decision string) error {
+		_, err := l.dispatcher.Review(t.Context(), l.who.Tenant, asked.ID, asked.Signature, dispatch.Review{Reviewer: "maya", Decision: decision})
+		return err
+	}
+	require.ErrorIs(t, review("approved"), dispatch.ErrDefinition, "it could not be used")
+	require.NoError(t, review("rejected"), "it is reviewed as it was stored")
 	require.ErrorIs(t, l.review(draft("d1"), "approved"), dispatch.ErrNothingPending)
 	assert.Equal(t, dispatch.StatusInvalidArguments, l.propose(draft("d1")).Status, "the purpose is required, and gone")
 }
