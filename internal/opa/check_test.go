@@ -129,6 +129,7 @@ func TestB104LoadChecksTypes(t *testing.T) {
 		"any of them":               {`true in input.task.scopes`, ""},
 		"name and value":            {`"x", true in input.task.scopes`, ""},
 		"each of them":              {"some name, true in data.profiles[input.task.profile].scopes\n\tinput.task.scopes[name]", ""},
+		"keys of one's own":         {"m := {true: 1}\n\tm[input.call.keyed] == 1", ""},
 		"in a list of the input":    {`"x" in input.tool.scopes`, ""},
 		"in an argument":            {`"x" in input.call.arguments.list`, ""},
 		"a number and a word":       {`input.now.epoch > "17"`, "bundle/b.rego:4: input.now.epoch is of type integer, and is ordered against type string: that holds always or never"},

@@ -45,7 +45,10 @@ func checkValues(c *ast.Compiler, rule *ast.Rule, found *Findings) {
 
 // keys finds a value that is true or false where a name is looked up.
 func (n names) keys(at *ast.Location, ref ast.Ref, found *Findings) {
-	for _, step := range ref[1:] {
+	for i, step := range ref[1:] {
+		if n.field(ast.NewTerm(ref[:i+1])).node == nil {
+			return // an object of the policy's own may have such keys
+		}
 		if part := n.field(step); slices.Equal(part.node.types(), []string{"boolean"}) {
 			found.add(at, fmt.Sprintf("%s is true or false, and is looked up as a name", part.path), "take the name: some name, true in …")
 		}
