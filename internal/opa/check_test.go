@@ -54,6 +54,9 @@ func TestB018LoadChecksReferences(t *testing.T) {
 }
 
 _y := {"anything": input.now.epoch}`, ""},
+		"a misspelt set":          {`_x if data.readable.warehose[input.call.target]`, "bundle/b.rego:3: data.readable has no \"warehose\": no rule and no data gives it; did you mean warehouse?"},
+		"a target of a set":       {`_x if data.readable.warehouse["/later"]`, ""},
+		"sets that nobody gives":  {`_x if data.writable.drafts[input.call.target]`, ""},
 		"a path that is computed": {`_x if data.limits[input.call.tool]`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -62,7 +65,7 @@ _y := {"anything": input.now.epoch}`, ""},
 				decision = "decision := {}\n"
 			}
 			_, err := load(t, files{"a.rego": "package policy\n\n" + decision, "b.rego": "package policy\n\n" + c.rules + "\n",
-				"d.json": `{"limits": {"calls": 3, "days": ["mon"]}}`})
+				"d.json": `{"limits": {"calls": 3, "days": ["mon"]}, "readable": {"warehouse": {"/a": true}}}`})
 			if c.want == "" {
 				require.NoError(t, err)
 				return
@@ -101,6 +104,54 @@ func TestB104LoadChecksWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := load(t, files{"a.rego": "package policy\n\ndecision := {} if _x\n", "b.rego": "package policy\n\n_x if {\n\t" + c.body + "\n}\n"})
+			if c.want == "" {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+}
+
+// A name that is looked for among values, or ordered against another type, is found as little as a misspelt one.
+func TestB104LoadChecksTypes(t *testing.T) {
+	const among = "is an object, and `in` looks among its values, which are all true; write "
+	for name, c := range map[string]struct{ body, want string }{
+		"a scope":                   {`"x" in input.task.scopes`, "bundle/b.rego:4: input.task.scopes " + among + `input.task.scopes["x"]`},
+		"no scope":                  {`not "x" in input.task.scopes`, among},
+		"through a variable":        {"s := input.task.scopes\n\t\"x\" in s", "bundle/b.rego:5: input.task.scopes " + among},
+		"a name in a variable":      {"input.call.tool in input.task.scopes", among + "input.task.scopes[name]"},
+		"a tool":                    {`input.call.tool in data.profiles[input.task.profile].tools`, "data.profiles[_].tools " + among + "data.profiles[…].tools[name]"},
+		"of one profile":            {`"x" in data.profiles.lab.writable`, among + `data.profiles.lab.writable["x"]`},
+		"a target":                  {`input.call.target in data.readable.warehouse`, among},
+		"a target of some set":      {"some set, true in data.profiles[input.task.profile].writable\n\tinput.call.target in data.writable[set]", "bundle/b.rego:5: data.writable[_] " + among},
+		"a set by its value":        {"some set in data.profiles[input.task.profile].readable\n\tdata.readable[set][input.call.target]", "bundle/b.rego:5: data.profiles[_].readable[_] is true or false, and is looked up as a name; take the name"},
+		"any of them":               {`true in input.task.scopes`, ""},
+		"name and value":            {`"x", true in input.task.scopes`, ""},
+		"each of them":              {"some name, true in data.profiles[input.task.profile].scopes\n\tinput.task.scopes[name]", ""},
+		"keys of one's own":         {"m := {true: 1}\n\tm[input.call.keyed] == 1", ""},
+		"in a list of the input":    {`"x" in input.tool.scopes`, ""},
+		"in an argument":            {`"x" in input.call.arguments.list`, ""},
+		"a number and a word":       {`input.now.epoch > "17"`, "bundle/b.rego:4: input.now.epoch is of type integer, and is ordered against type string: that holds always or never"},
+		"a word and a number":       {`17 <= input.now.rfc3339`, "input.now.rfc3339 is of type string, and is ordered against type number or integer"},
+		"a number in a variable":    {"n := \"17\"\n\tinput.state.step >= n", "bundle/b.rego:5: input.state.step"},
+		"two fields of other types": {`input.now.epoch < input.state.deadline.rfc3339`, "input.now.epoch is of type integer, and is ordered against type string"},
+		"two numbers":               {"input.now.epoch > 17\n\tinput.now.epoch > input.state.deadline.epoch\n\tinput.state.step < count(input.call.violations)", ""},
+		"two words":                 {`input.now.rfc3339 > "2026"`, ""},
+		"a variable":                {"w := {\"wirte\"}\n\tinput.tool.effect in w", `bundle/b.rego:5: input.tool.effect is never "wirte"; did you mean "write"?`},
+		"a list in a variable":      {"w := [\"wirte\"]\n\tnot input.tool.effect in w", `input.tool.effect is never "wirte"`},
+		"a word in a variable":      {"w := \"wirte\"\n\tinput.tool.effect == w", `input.tool.effect is never "wirte"`},
+		"a rule":                    {`input.tool.effect in _effects`, `input.tool.effect is never "wirte"`},
+		"a rule in a variable":      {"w := _effects\n\tinput.tool.effect in w", `input.tool.effect is never "wirte"`},
+		"a rule that is a word":     {`input.mode != _word`, `bundle/b.rego:4: input.mode is never "dryrun"; did you mean "dry_run"?`},
+		"a rule with a condition":   {`input.tool.effect in _perhaps`, ""},
+		"right words":               {"w := {\"write\"}\n\tinput.tool.effect in w\n\tinput.tool.effect in _right", ""},
+		"a variable of other use":   {"some w in [\"wirte\"]\n\tw == \"wirte\"\n\tinput.call.tool == w", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := load(t, files{"a.rego": "package policy\n\ndecision := {} if _x\n", "b.rego": "package policy\n\n_x if {\n\t" + c.body + "\n}\n",
+				"c.rego": "package policy\n\n_effects := {\"wirte\"}\n\n_word := \"dryrun\"\n\n_right := [\"write\", \"read\"]\n\n_perhaps := {\"wirte\"} if input.call.keyed\n",
+				"d.json": `{"readable": {"warehouse": {"/a": true}}}`})
 			if c.want == "" {
 				require.NoError(t, err)
 				return

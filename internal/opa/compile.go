@@ -100,6 +100,7 @@ func compile(s Source) (compiled, error) {
 	for _, m := range testModules {
 		checkTestPackage(m, &found)
 	}
+	recursive := false
 	for _, b := range s.bundles() {
 		own := b.parsed(modules)
 		for _, m := range own {
@@ -107,6 +108,7 @@ func compile(s Source) (compiled, error) {
 			checkAnnotations(m, &found)
 			if b.layer != "" {
 				b.layer.checkRules(m, &found)
+				recursive = b.layer.checkReads(m, &found) || recursive
 			} else {
 				checkCoreTerms(m, &found)
 			}
@@ -119,7 +121,7 @@ func compile(s Source) (compiled, error) {
 	out.outcomes = readOutcomes(s, modules, &found)
 	out.compiler = newCompiler().WithSchemas(inputSchemas())
 	out.compiler.Compile(modules)
-	found.addErrors(out.compiler.Errors)
+	found.addErrors(slices.DeleteFunc(slices.Clone(out.compiler.Errors), func(e *ast.Error) bool { return recursive && e.Code == ast.RecursionErr }))
 	if out.compiler.Graph != nil && onlyTypes(out.compiler.Errors) {
 		checkEntrypoint(out.compiler, &found)
 		checkReferences(out.compiler, s, &found)

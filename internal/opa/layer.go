@@ -173,6 +173,19 @@ func (l Layer) checkLibrary(m *ast.Module, found *Findings) {
 	}
 }
 
+// checkReads refuses a layer that reads the policy, which asks it, and says whether it does.
+func (l Layer) checkReads(m *ast.Module, found *Findings) bool {
+	does := false
+	ast.WalkTerms(m, func(t *ast.Term) bool {
+		if ref, ok := t.Value.(ast.Ref); ok && ref.HasPrefix(ast.MustParseRef(entrypointPackage)) {
+			does = true
+			found.add(t.Location, "a layer cannot read data.policy, which asks the layer", fmt.Sprintf("read the input, or put what it needs into package %s.lib", l))
+		}
+		return false
+	})
+	return does
+}
+
 // checkData refuses data of a layer where one of its rules stands, or could: the two would be one document.
 func (s Source) checkData(modules []*ast.Module, found *Findings) {
 	if s.layer == "" {

@@ -147,6 +147,28 @@ func TestLayerRefusesShapes(t *testing.T) {
 	}
 }
 
+// A layer that reads the policy would make every rule on the way recursive; it is the one thing that is said.
+func TestLayerCannotReadThePolicy(t *testing.T) {
+	for name, rule := range map[string]string{
+		"directly": "deny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"s\"} if data.policy.decision\n",
+		"imported": "import data.policy\n\ndeny contains {\"code\": \"c\", \"message\": \"m\", \"status\": \"s\"} if policy.decision\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			imports, rule, ok := strings.Cut(rule, "\n\n")
+			if !ok {
+				imports, rule = "", imports
+			}
+			l, err := layer(t, Site, files{"site.rego": "package site\n\n" + imports + "\n\n" + told("c") + rule})
+			require.NoError(t, err)
+			_, err = over(t, l)
+			var found Findings
+			require.ErrorAs(t, err, &found)
+			require.Len(t, found, 1, err)
+			assert.Regexp(t, `/site.rego:(3|10): a layer cannot read data.policy, which asks the layer; read the input, or put what it needs into package site.lib$`, found[0].String())
+		})
+	}
+}
+
 // Rules that the compiler gives up on early are refused by what it says.
 func TestLoadRefusesHalfCompiled(t *testing.T) {
 	for rule, want := range map[string]string{

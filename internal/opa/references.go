@@ -15,10 +15,11 @@ func checkReferences(c *ast.Compiler, s Source, found *Findings) {
 	for _, b := range s.bundles() {
 		maps.Copy(w.data, b.data.root)
 	}
+	w.given = given(s)
 	for _, m := range c.Modules {
 		for _, rule := range m.Rules {
 			w.checkData(rule, found)
-			checkValues(rule, found)
+			checkValues(c, rule, found)
 		}
 	}
 	checkStages(c, found)
@@ -51,10 +52,22 @@ var putIn = func() shape {
 	return s
 }()
 
+// given is what govern adds to the data of a source: where that has sets of targets, there are no others.
+func given(s Source) shape {
+	all := shape{names: maps.Clone(putIn.names)}
+	for kind, sets := range map[string][]string{"readable": s.ReadableSets(), "writable": s.WritableSets()} {
+		if len(sets) > 0 {
+			all.names[kind] = holding(sets...)
+		}
+	}
+	return all
+}
+
 // world is everything under data that a policy can find.
 type world struct {
 	rules *ast.TreeNode
 	data  map[string]any
+	given shape
 }
 
 // checkData finds references to data that nothing gives.
@@ -73,7 +86,7 @@ func (w world) checkData(rule *ast.Rule, found *Findings) {
 
 // lacks says at which step a reference leaves what is there, and what it could have gone to.
 func (w world) lacks(ref ast.Ref) (int, []string, bool) {
-	rules, given := w.rules, &putIn
+	rules, given := w.rules, &w.given
 	data, hasData := any(w.data), true
 	for i, step := range ref[1:] {
 		name, ok := step.Value.(ast.String)

@@ -9,7 +9,6 @@ import (
 
 	"github.com/policy-dispatch/govern"
 	"github.com/policy-dispatch/govern/internal/ijson"
-	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
 // schemaFile describes the input; every policy is checked against it.
@@ -53,119 +52,33 @@ func (n schemaNode) at(step ast.Value) schemaNode {
 	return nil
 }
 
-// checkValues finds comparisons of a field of the input with a value that the field never has: they hold never, or
-// always.
-func checkValues(rule *ast.Rule, found *Findings) {
-	fields := fieldsOf(rule)
-	ast.WalkExprs(rule, func(e *ast.Expr) bool {
-		if !e.IsCall() || len(e.Operands()) < 2 {
-			return false
+// types are the JSON types that a value can have; nil if the schema does not say.
+func (n schemaNode) types() []string {
+	switch t := n["type"].(type) {
+	case string:
+		return []string{t}
+	case []any:
+		var all []string
+		for _, one := range t {
+			all = append(all, fmt.Sprint(one))
 		}
-		a, b := e.Operand(0), e.Operand(1)
-		switch {
-		case e.IsEquality(), e.Operator().Equal(ast.NotEqual.Ref()), e.Operator().Equal(ast.Equal.Ref()):
-			fields.compare(e, a, b, found)
-			fields.compare(e, b, a, found)
-		case e.Operator().Equal(ast.Member.Ref()):
-			each(b, func(member *ast.Term) { fields.compare(e, a, member, found) })
-		}
-		return false
-	})
+		return all
+	}
+	return nil
 }
 
-// each calls f for the members of a list or a set that is written out.
-func each(t *ast.Term, f func(*ast.Term)) {
-	switch v := t.Value.(type) {
-	case *ast.Array:
-		v.Foreach(f)
-	case ast.Set:
-		v.Foreach(f)
-	}
+// flags says that a value is an object of names, each true: whoever looks for a name among its values finds none.
+func (n schemaNode) flags() bool {
+	_, named := n["properties"]
+	return !named && slices.Equal(n.at(ast.String("")).types(), []string{"boolean"})
 }
 
-// field is a part of the input: what it is called, and what the schema says of it.
-type field struct {
-	path string
-	node schemaNode
-}
-
-// at is what stands under a step of a reference.
-func (f field) at(step ast.Value) field {
-	if f.node == nil {
-		return f
-	}
-	if name, ok := step.(ast.String); ok {
-		return field{f.path + "." + string(name), f.node.at(step)}
-	}
-	return field{f.path + "[_]", f.node.at(step)}
-}
-
-// fields are the variables of a rule that stand for a part of the input.
-type fields map[ast.Var]field
-
-// fieldsOf follows assignments, `some x in …` and `every x in …`, which the compiler has made assignments of, until
-// they say nothing new.
-func fieldsOf(rule *ast.Rule) fields {
-	f := fields{}
-	for before := -1; before < len(f); {
-		before = len(f)
-		ast.WalkExprs(rule, func(e *ast.Expr) bool {
-			if every, ok := e.Terms.(*ast.Every); ok {
-				f.bind(every.Value, f.of(every.Domain).at(ast.Number("0")))
-			}
-			if e.IsEquality() && len(e.Operands()) == 2 {
-				f.bind(e.Operand(0), f.of(e.Operand(1)))
-				f.bind(e.Operand(1), f.of(e.Operand(0)))
-			}
-			return false
-		})
-	}
-	return f
-}
-
-func (f fields) bind(t *ast.Term, to field) {
-	if name, ok := t.Value.(ast.Var); ok && to.node != nil && f[name].node == nil {
-		f[name] = to
-	}
-}
-
-// of is the part of the input that a term stands for, if it does.
-func (f fields) of(t *ast.Term) field {
-	switch v := t.Value.(type) {
-	case ast.Var:
-		return f[v]
-	case ast.Ref:
-		head, _ := v[0].Value.(ast.Var)
-		part := f[head]
-		if v.HasPrefix(ast.InputRootRef) {
-			part = field{"input", inputSchema()}
-		}
-		for _, step := range v[1:] {
-			part = part.at(step.Value)
-		}
-		return part
-	}
-	return field{}
-}
-
-// compare finds fault with a field that is held against what it never is.
-func (f fields) compare(e *ast.Expr, compared, value *ast.Term, found *Findings) {
-	part := f.of(compared)
-	values, _ := part.node["enum"].([]any)
-	if values == nil || !ast.IsConstant(value.Value) || value.Equal(ast.NullTerm()) {
-		return
-	}
-	var known []string
-	for _, v := range values {
-		known = append(known, fmt.Sprint(v))
-	}
-	said, isText := value.Value.(ast.String)
-	if isText && slices.Contains(known, string(said)) {
-		return
-	}
-	remedy := fmt.Sprintf("it is one of %q", known)
-	if near, ok := nearest.Name(string(said), known); ok {
-		remedy = fmt.Sprintf("did you mean %q?", near)
-	}
-	found.add(e.Location, fmt.Sprintf("%s is never %s", part.path, value), remedy)
-}
+// dataSchema describes what govern puts in of names that are true.
+var dataSchema = func() schemaNode {
+	names := map[string]any{"additionalProperties": map[string]any{"type": "boolean"}}
+	sets := map[string]any{"additionalProperties": names}
+	profile := map[string]any{"properties": map[string]any{"tools": names, "readable": names, "writable": names, "scopes": names}}
+	return schemaNode{"properties": map[string]any{
+		"readable": sets, "writable": sets, "profiles": map[string]any{"additionalProperties": profile},
+	}}
+}()
