@@ -54,6 +54,8 @@ func TestReadFSRefuses(t *testing.T) {
 		"data empty":            {minimal.with("d.json", ``), "here/d.json: "},
 		"data not an object":    {minimal.with("d.json", `["a"]`), "here/d.json: data must be a JSON object"},
 		"data null":             {minimal.with("d.json", `null`), "here/d.json: data must be a JSON object"},
+		"a signature":           {minimal.with(".signatures.json", "{}"), "here/.signatures.json: it is a signature, and govern verifies none"},
+		"a signature in view":   {minimal.with("signatures.json", "{}"), "here/signatures.json: it is a signature"},
 		"manifest no JSON":      {minimal.with(".manifest", `revision: 1`), "here/.manifest: "},
 		"revision no string":    {minimal.with(".manifest", `{"revision": 1}`), "here/.manifest: revision must be"},
 		"revision with an @":    {minimal.with(".manifest", `{"revision": "a@b"}`), "here/.manifest: revision must be"},
