@@ -1,6 +1,9 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -8,6 +11,7 @@ import (
 
 	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/tools"
 )
 
@@ -53,6 +57,23 @@ func TestBudgetOfCost(t *testing.T) {
 	l.create("labels-2", l.who.Actor)
 	l.task = "labels-2"
 	assert.Equal(t, dispatch.StatusOK, l.propose(add("m1")).Status)
+}
+
+// The limits that the configuration states are those that hold.
+func TestConfiguredLimits(t *testing.T) {
+	l := newLab(t, func(c *config.Config) { c.Limits.ProposalBytes = ptr(config.LeastProposalBytes) })
+	assert.Equal(t, dispatch.StatusApprovalRequired, l.propose(draft("d1")).Status)
+	assert.Equal(t, dispatch.StatusInvalidProposal, l.propose(draft("d1", "body", strings.Repeat("x", config.LeastProposalBytes))).Status)
+
+	policy := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(policy, "slow.rego"), []byte("package policy\n\n"+
+		"decision := {} if {\n\tsome i in numbers.range(1, 100000)\n\tsome j in numbers.range(1, 100000)\n\ti + j < 0\n}\n"), 0o600))
+	l = newLab(t, func(c *config.Config) { c.Policy, c.Limits.DecisionTime = []string{policy}, "20ms" })
+	require.Equal(t, dispatch.StatusPolicyError, l.propose(add("m1")).Status)
+	var e dispatch.DecisionEntry
+	entries := l.entries()
+	require.NoError(t, ijson.Unmarshal(entries[len(entries)-1].Body, &e))
+	assert.Equal(t, "policy_timeout: data.policy.decision took longer than 20ms", e.Detail)
 }
 
 // A new task has spent nothing, whatever it is made from.

@@ -1,12 +1,16 @@
 package main
 
 import (
+	"os"
+	"path/filepath"
+	"reflect"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 func TestShippedDefinitions(t *testing.T) {
@@ -28,6 +32,43 @@ func TestShippedDefinitions(t *testing.T) {
 		assert.Contains(t, string(got.Schema), `"additionalProperties":false`)
 		got.Name, got.Version, got.Description, got.Schema = "", "", "", nil
 		assert.Equal(t, w, got)
+	}
+}
+
+// Every key of a configured tool reaches its definition: one that was lost on the way would be a limit that does not hold.
+func TestEveryKeyOfADefinition(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(file, []byte(`
+tools:
+  file_note:
+    version: v2
+    description: Files a note.
+    local: record
+    schema: {type: object, properties: {note: {type: string}, key: {type: string}, trace: {}}, required: [note, key]}
+    output: {type: object}
+    effect: write
+    approval: by_rule
+    scopes: [write:note]
+    cost: 7
+    target: /note
+    key: /key
+    drop: [/trace]
+    resource: writable
+    labels: [clerical]
+    limits: {output_bytes: 64}
+`), 0o600))
+	c, err := parseConfig(file)
+	require.NoError(t, err)
+	g, err := assemble(t.Context(), c)
+	require.NoError(t, err)
+	got := g.tools["file_note"].Definition()
+	assert.Equal(t, dispatch.Definition{Name: "file_note", Version: "v2", Description: "Files a note.", Local: "record",
+		Schema: ijson.Raw(`{"properties":{"key":{"type":"string"},"note":{"type":"string"},"trace":{}},"required":["note","key"],"type":"object"}`),
+		Output: ijson.Raw(`{"type":"object"}`), Effect: dispatch.Write, Approval: dispatch.ByRule, Scopes: []string{"write:note"},
+		Target: "/note", Key: "/key", Drop: []string{"/trace"}, Resource: "writable", Cost: 7, Labels: []string{"clerical"},
+		Limits: dispatch.ToolLimits{OutputBytes: 64}}, got)
+	for i, v := 0, reflect.ValueOf(got); i < v.NumField(); i++ {
+		assert.False(t, v.Field(i).IsZero(), "%s is not stated above", v.Type().Field(i).Name)
 	}
 }
 

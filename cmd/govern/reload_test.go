@@ -78,6 +78,7 @@ func TestFilesThatCannotBeLoadedLeaveThePolicyInForce(t *testing.T) {
 		"broken data":                {"policy/data.json", "{}", "{", "policy/data.json"},
 		"another state":              {"config.yaml", "state: govern.db", "state: other.db", "state has changed from govern.db to other.db, which takes a new start"},
 		"another actor":              {"config.yaml", "actor: learner\nprofiles", "actor: maya\nprofiles", "actor has changed from learner to maya"},
+		"another task":               {"config.yaml", "task: labels-1\n", "task: labels-2\n", "task has changed from labels-1 to labels-2"},
 		"another limit of proposals": {"config.yaml", "tasks:", "limits: {proposal_bytes: 2048}\ntasks:", "limits.proposal_bytes has changed from 1048576 to 2048"},
 		"another profile of the task": {"config.yaml", "tasks:\n  labels-1: {profile: warehouse,", "  desk: {max_steps: 5}\ntasks:\n  labels-1: {profile: desk,",
 			"config.yaml:14: tasks.labels-1.profile: has changed from warehouse to desk, and a task keeps what it was created with"},
@@ -132,7 +133,10 @@ func TestEveryFileIsLookedAt(t *testing.T) {
 	require.Zero(t, h.govern("config", "export", "own").code)
 	require.NoError(t, os.CopyFS(filepath.Join(h.dir, "policy"), os.DirFS("../../policy")))
 	h.edit("own/config.yaml", "max_steps: 20", "max_steps: 1000")
-	p := h.start("run", "--config", "own/config.yaml", "--policy", "policy", "-")
+	for _, layer := range []string{"org", "site"} {
+		require.NoError(t, os.CopyFS(filepath.Join(h.dir, layer), os.DirFS("../../examples/layers/"+layer)))
+	}
+	p := h.start("run", "--config", "own/config.yaml", "--policy", "policy", "--org", "org", "--site", "site", "-")
 	version := func(id string) string {
 		p.send(add(id))
 		return p.next().PolicyVersion
@@ -155,6 +159,15 @@ func TestEveryFileIsLookedAt(t *testing.T) {
 	require.Equal(t, dispatch.StatusOK, p.next().Status)
 	h.write("policy/extra.rego", "package policy\n\n_extra := 1\n")
 	other("a5", "a new file")
+	h.write("linked.rego", "package policy\n\n_linked := 1\n")
+	require.NoError(t, os.Symlink("../linked.rego", filepath.Join(h.dir, "policy/linked.rego")))
+	other("b1", "a link")
+	h.edit("linked.rego", "1", "2")
+	other("b2", "what a link leads to")
+	h.write("org/extra.rego", "package org.lib\n\nextra := 1\n")
+	other("a8", "a new file of a layer")
+	h.write("site/more.json", `{"site": {"more": 1}}`)
+	other("a9", "data of a layer")
 	require.NoError(t, os.Remove(filepath.Join(h.dir, "policy/extra.rego")))
 	other("a6", "a file that is gone")
 	h.write("extra.rego", "package policy\n\n_extra := 1\n")

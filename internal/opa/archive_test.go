@@ -4,6 +4,8 @@ import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"fmt"
+	"io"
 	"maps"
 	"os"
 	"path/filepath"
@@ -111,10 +113,16 @@ func TestArchiveRefuses(t *testing.T) {
 	with := func(h ...tar.Header) []byte { return packed(t, append(entries(minimal, "/"), h...)...) }
 	var bomb bytes.Buffer // the beginning of one
 	require.NoError(t, tar.NewWriter(&bomb).WriteHeader(&tar.Header{Name: "a.rego", Typeflag: tar.TypeReg, Size: maxArchive + 1}))
+	many := make([]tar.Header, maxArchiveFiles+1)
+	for i := range many {
+		many[i] = entry(fmt.Sprint("notes-", i), "")
+	}
 	for name, c := range map[string]struct {
 		content []byte
 		want    string
 	}{
+		"too many files":        {packed(t, many...), "the archive holds more than 10000 files"},
+		"too much behind it":    {padded(t, whole), "unpacks to more than 256 MiB"},
 		"nothing":               {nil, "the archive ends early; fetch it again"},
 		"cut short":             {whole[:len(whole)/2], "the archive ends early; fetch it again"},
 		"cut in its checksum":   {whole[:len(whole)-3], "the archive ends early; fetch it again"},
@@ -152,6 +160,25 @@ func TestArchiveRefuses(t *testing.T) {
 			assert.ErrorContains(t, err, path)
 		})
 	}
+}
+
+// padded is an archive with so much behind its end that nobody comes to its checksum.
+func padded(tb testing.TB, archive []byte) []byte {
+	tb.Helper()
+	r, err := gzip.NewReader(bytes.NewReader(archive))
+	require.NoError(tb, err)
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	require.NoError(tb, err)
+	_, err = io.Copy(z, r)
+	require.NoError(tb, err)
+	zeros := make([]byte, 1<<20)
+	for range maxArchive >> 20 {
+		_, err := z.Write(zeros)
+		require.NoError(tb, err)
+	}
+	require.NoError(tb, z.Close())
+	return b.Bytes()
 }
 
 func gzipped(tb testing.TB, text string) []byte {

@@ -36,7 +36,7 @@ var contributionNames = slices.Sorted(maps.Keys(contributions))
 func (s Source) With(layers ...Source) Source {
 	s.layers = nil
 	for _, l := range layers {
-		if l.layer != "" && len(l.modules) > 0 {
+		if l.layer != "" {
 			s.layers = append(s.layers, l)
 		}
 	}

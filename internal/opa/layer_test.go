@@ -63,6 +63,7 @@ func TestLayerRefuses(t *testing.T) {
 		"METADATA without remedy":  {files{"a.rego": "package site\n\n# METADATA\n# custom:\n#   code: closed\n#   message: m\n" + closed}, "custom.remedy must say something"},
 		"another effect":           {files{"a.rego": "package site\n\n# METADATA\n# custom:\n#   code: closed\n#   message: m\n#   remedy: r\n#   effect: allow\n" + closed}, `custom.effect is "allow", and the rule's name says "deny"`},
 		"another code":             {files{"a.rego": "package site\n\n" + told("shut") + closed}, `custom.code is "shut", and the member's code "closed"; make them one`},
+		"another status":           {files{"a.rego": "package site\n\n" + told("closed") + "#   status: shut\n" + closed}, `custom.status is "shut", and the member's status "outside_window"; make them one`},
 		"a code twice":             {files{"a.rego": "package site\n\n" + told("closed") + closed + "\n" + told("closed") + closed}, "the code closed is taken by the rule at"},
 		"no status":                {files{"a.rego": "package site\n\n" + told("c") + "deny contains {\"code\": \"c\", \"message\": \"m\"} if true\n"}, `a member of deny lacks "status"; it needs code, message, status`},
 		"no message":               {files{"a.rego": "package site\n\n" + told("c") + "require_approval contains {\"code\": \"c\"} if true\n"}, `a member of require_approval lacks "message"`},
@@ -96,6 +97,7 @@ func TestLayerRefuses(t *testing.T) {
 		"data of the profiles":     {hours.with("d.json", `{"profiles": {}}`), "data conflict: the file gives data.profiles"},
 		"data of the targets":      {hours.with("d.json", `{"readable": {}}`), "data conflict: the file gives data.readable"},
 		"data of the other layer":  {hours.with("d.json", `{"org": {"a": 1}}`), "data conflict: the file gives data.org"},
+		"data that begins so":      {hours.with("d.json", `{"site_x": {"a": 1}}`), "data conflict: the file gives data.site_x, but a layer's data stands under its own name"},
 		"data for a rule":          {hours.with("d.json", `{"site": {"deny": [1]}}`), "/d.json: data conflict at /site/deny: the rule at"},
 		"data for a rule to come":  {hours.with("d.json", `{"site": {"forbid": []}}`), "data conflict at /site/forbid: its rules alone may give data.site.forbid"},
 		"data for a helper":        {hours.with("lib.rego", helper).with("d.json", `{"site": {"lib": {"open": false}}}`), "data conflict at /site/lib/open: the rule at"},
@@ -319,6 +321,50 @@ func TestLayerMustBeAsked(t *testing.T) {
 			require.ErrorContains(t, err, "/site.rego:8: the policy never asks data.site.deny, so the rule would hold nothing back")
 		})
 	}
+}
+
+// Whichever of a layer's sets the policy leaves out: it is told.
+func TestEverySetOfALayerMustBeAsked(t *testing.T) {
+	for _, name := range Layers {
+		for _, set := range []string{"forbid", "deny", "require_approval"} {
+			of := "data." + string(name) + "." + set
+			member := "{\"code\": \"c\", \"message\": \"m\", \"status\": \"s\"}"
+			l, err := layer(t, name, files{"a.rego": "package " + string(name) + "\n\n" + told("c") + set + " contains " + member + " if true\n"})
+			require.NoError(t, err)
+			_, err = over(t, l)
+			require.NoError(t, err, of)
+			line := "_asked contains " + of + "\n"
+			require.Contains(t, asking["a.rego"], line)
+			core := mustSource(t, files{"a.rego": strings.Replace(asking["a.rego"], line, "", 1)})
+			_, err = New(t.Context(), Options{Source: core.With(l)})
+			require.ErrorContains(t, err, "the policy never asks "+of)
+		}
+	}
+}
+
+// Data that is given beside a layer's folder is the layer's as well: it stands under its name, and in nobody's place.
+func TestDataBesideALayer(t *testing.T) {
+	with := func(content string) (Source, error) {
+		return ReadLayer(Site, []string{hours.write(t), files{"d.json": content}.write(t) + "/d.json"})
+	}
+	l, err := with(`{"site": {"from": 1}}`)
+	require.NoError(t, err)
+	assert.Equal(t, map[string]any{"site": map[string]any{"from": 1.0}}, l.data.root)
+	for _, root := range []string{"readable", "writable", "profiles", "policy", "org"} {
+		_, err = with(`{"` + root + `": {"warehouse": {"/restricted/planning.txt": true}}}`)
+		require.ErrorContains(t, err, "/d.json: data conflict: the file gives data."+root)
+	}
+}
+
+// Layers take the place of those that were there.
+func TestLayersAreReplaced(t *testing.T) {
+	s, err := layer(t, Site, hours)
+	require.NoError(t, err)
+	core := mustSource(t, asking)
+	assert.Len(t, core.With(s).bundles(), 2)
+	assert.Len(t, core.With(s).With(s).bundles(), 2)
+	assert.Len(t, core.With(s).With().bundles(), 1)
+	assert.Len(t, core.With(Source{}, s).bundles(), 2)
 }
 
 // Layers are part of the version: their rules, their data, their revision, and which of them a file belongs to.

@@ -62,6 +62,8 @@ func TestReadFSRefuses(t *testing.T) {
 		"a misspelt revision":   {minimal.with(".manifest", `{"revison": "r-1"}`), `here/.manifest: a manifest has no "revison"; did you mean revision?`},
 		"a member of its own":   {minimal.with(".manifest", `{"author": "ann"}`), `here/.manifest: a manifest has no "author"; there is revision, roots`},
 		"a compiled policy":     {minimal.with(".manifest", `{"wasm": []}`), "here/.manifest: it names a compiled policy"},
+		"a signature":           {minimal.with(".signatures.json", "{}"), "here/.signatures.json: it is a signature, and govern verifies none"},
+		"a signature in view":   {minimal.with("signatures.json", "{}"), "here/signatures.json: it is a signature"},
 		"manifest no JSON":      {minimal.with(".manifest", `revision: 1`), "here/.manifest: "},
 		"revision no string":    {minimal.with(".manifest", `{"revision": 1}`), "here/.manifest: revision must be"},
 		"revision with an @":    {minimal.with(".manifest", `{"revision": "a@b"}`), "here/.manifest: revision must be"},
