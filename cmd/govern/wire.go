@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -174,7 +173,7 @@ func coreSource(c config.Config, paths []string) (opa.Source, error) {
 func newTools(c config.Config) (map[string]dispatch.Tool, error) {
 	docs, err := tools.ReadDocuments(c.Documents.JSON)
 	if err != nil {
-		return nil, c.Fault("/documents", c.Documents.Says(strings.TrimPrefix(err.Error(), "documents: ")))
+		return nil, c.Fault("/documents", c.Documents.Says(err.Error()))
 	}
 	made, err := tools.New(definitions(c), docs)
 	if wrong, ok := errors.AsType[tools.DefinitionErrors](err); ok {
@@ -185,7 +184,7 @@ func newTools(c config.Config) (map[string]dispatch.Tool, error) {
 		return nil, errors.Join(faults...)
 	}
 	if err != nil {
-		return nil, c.Fault("/documents", c.Documents.Says(strings.TrimPrefix(err.Error(), "documents: ")))
+		return nil, c.Fault("/documents", c.Documents.Says(err.Error()))
 	}
 	return made, nil
 }

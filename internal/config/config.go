@@ -212,11 +212,10 @@ func (c Config) From(key string, err error) error {
 	if err == nil {
 		return nil
 	}
-	from, over := c.overlaid("/" + key)
-	if !over && c.origin.own != nil {
-		from = c.origin.own.Place("/" + key)
+	if from, over := c.overlaid("/" + key); over || c.origin.own == nil {
+		return fmt.Errorf("%w (from %s)", err, from)
 	}
-	return fmt.Errorf("%w (%s: %s)", err, from, key)
+	return fmt.Errorf("%w (%s: %s)", err, c.origin.own.Place("/"+key), key)
 }
 
 // Says puts the file that holds the part before a problem in it.

@@ -290,9 +290,6 @@ func TestCodesAreOneAcrossLayers(t *testing.T) {
 	core := mustSource(t, asking.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: closed\n#   effect: deny\n#   message: m\n#   remedy: r\nclosed := 1\n"))
 	_, err = New(t.Context(), Options{Source: core.With(site)})
 	require.ErrorContains(t, err, "the code closed is taken by the rule at bundle/b.rego:9")
-	core = mustSource(t, asking.with("b.rego", "package policy\n\n# METADATA\n# custom:\n#   code: fine\n#   status: outside_window\n#   effect: allow\n#   message: m\n#   remedy: r\nfine := 1\n"))
-	_, err = New(t.Context(), Options{Source: core.With(site)})
-	require.ErrorContains(t, err, "/site.rego:8: the status outside_window goes with the effect allow, by the rule at bundle/b.rego:10; give the denial a status of its own")
 }
 
 // Over a policy that does not ask it a layer would hold nothing back, and nobody would notice.

@@ -53,23 +53,10 @@ func readOutcomes(s Source, modules map[string]*ast.Module, found *Findings) []O
 				continue
 			}
 			places[o.Code] = o.Place
-			if b.layer != "" {
-				checkStatus(o, rule, outcomes, found)
-			}
 			outcomes = append(outcomes, o)
 		}
 	}
 	return outcomes
-}
-
-// checkStatus refuses a denial of a layer under a status that the core gives with another effect: Go would refuse it.
-func checkStatus(o Outcome, rule *ast.Rule, known []Outcome, found *Findings) {
-	for _, other := range known {
-		if o.Effect == dispatch.Deny && other.Status == o.Status && other.Effect != dispatch.Deny {
-			found.add(rule.Location, fmt.Sprintf("the status %s goes with the effect %s, by the rule at %s", o.Status, other.Effect, other.Place), "give the denial a status of its own")
-			return
-		}
-	}
 }
 
 // outcome is what a rule's METADATA says, if the rule is an outcome.
@@ -120,14 +107,12 @@ func agrees(rule *ast.Rule, note *ast.Annotations, o *Outcome) error {
 		o.Status = dispatch.StatusApprovalRequired
 		return nil
 	}
-	status, ok := textOf(rule, "status")
-	if !ok {
-		return nil
+	if status, ok := textOf(rule, "status"); ok {
+		if stated, _ := note.Custom["status"].(string); stated != "" && stated != status {
+			return fmt.Errorf("custom.status is %q, and the member's status %q; make them one", stated, status)
+		}
+		o.Status = dispatch.Status(status)
 	}
-	if stated, _ := note.Custom["status"].(string); stated != "" && stated != status {
-		return fmt.Errorf("custom.status is %q, and the member's status %q; make them one", stated, status)
-	}
-	o.Status = dispatch.Status(status)
 	return dispatch.CheckDenial(o.Status)
 }
 

@@ -11,9 +11,9 @@ import (
 
 // Document is one text of the document store.
 type Document struct {
-	Text        string `json:"text"`
-	Version     string `json:"version"`
-	ContentType string `json:"content_type"`
+	Text        string
+	Version     string
+	ContentType string
 }
 
 // Documents is a keyed store of texts. Its keys look like paths, and name nothing but their text: a document that
@@ -21,19 +21,28 @@ type Document struct {
 type Documents map[string]Document
 
 // ReadDocuments reads a store of documents from JSON. Unknown members are refused, and so is a document without
-// a version or a content type.
+// a text, a version or a content type; the text alone may be empty.
 func ReadDocuments(b []byte) (Documents, error) {
-	var docs Documents
-	if err := ijson.Unmarshal(b, &docs); err != nil {
-		return nil, fmt.Errorf("documents: %w", err)
+	var read map[string]struct {
+		Text        *string `json:"text"`
+		Version     string  `json:"version"`
+		ContentType string  `json:"content_type"`
 	}
-	for _, key := range slices.Sorted(maps.Keys(docs)) {
-		if docs[key].Version == "" {
-			return nil, fmt.Errorf("documents: %q has no version", key)
+	if err := ijson.Unmarshal(b, &read); err != nil {
+		return nil, err
+	}
+	docs := Documents{}
+	for _, key := range slices.Sorted(maps.Keys(read)) {
+		d := read[key]
+		switch {
+		case d.Text == nil:
+			return nil, fmt.Errorf("%q has no text", key)
+		case d.Version == "":
+			return nil, fmt.Errorf("%q has no version", key)
+		case d.ContentType == "":
+			return nil, fmt.Errorf("%q has no content_type", key)
 		}
-		if docs[key].ContentType == "" {
-			return nil, fmt.Errorf("documents: %q has no content_type", key)
-		}
+		docs[key] = Document{Text: *d.Text, Version: d.Version, ContentType: d.ContentType}
 	}
 	return docs, nil
 }
@@ -54,7 +63,7 @@ func (docs Documents) reachable(tools map[string]dispatch.Tool) error {
 			accepted = accepted || !refused
 		}
 		if len(readers) > 0 && !accepted {
-			return fmt.Errorf("documents: %q can never be read: the schema of %s takes no such target", key, list(readers, itself))
+			return fmt.Errorf("%q can never be read: the schema of %s takes no such target", key, list(readers, itself))
 		}
 	}
 	return nil

@@ -26,10 +26,12 @@ func TestShippedDocuments(t *testing.T) {
 
 func TestReadDocumentsIsStrict(t *testing.T) {
 	tests := []struct{ name, text, want string }{
-		{"not JSON", `{`, "documents: "},
-		{"not an object", `[]`, "documents: "},
+		{"not JSON", `{`, "the text ends early"},
+		{"not an object", `[]`, "wants an object, not an array"},
 		{"unknown member", `{"/a.txt":{"text":"x","version":"v1","content_type":"text/plain","trust":"trusted"}}`, "trust"},
-		{"repeated name", `{"/a.txt":{"text":"x","text":"y","version":"v1","content_type":"text/plain"}}`, "documents: "},
+		{"repeated name", `{"/a.txt":{"text":"x","text":"y","version":"v1","content_type":"text/plain"}}`, "repeated name"},
+		{"no text", `{"/a.txt":{"version":"v1","content_type":"text/plain"}}`, `"/a.txt" has no text`},
+		{"a text that is null", `{"/a.txt":{"text":null,"version":"v1","content_type":"text/plain"}}`, `"/a.txt" has no text`},
 		{"no version", `{"/a.txt":{"text":"x","content_type":"text/plain"}}`, `"/a.txt" has no version`},
 		{"no content type", `{"/a.txt":{"text":"x","version":"v1"}}`, `"/a.txt" has no content_type`},
 	}
