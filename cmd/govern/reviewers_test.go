@@ -212,3 +212,15 @@ func TestAMalformedLayerIsOnRecord(t *testing.T) {
 	require.NoError(t, ijson.Unmarshal(entries[len(entries)-1].Body, &e))
 	assert.Contains(t, e.Detail, "data.site.deny, closed: ")
 }
+
+// Easing the terms completes nothing by itself. People are told that the votes suffice, and a voter's next word completes.
+func TestEasedTermsSayWhoCompletes(t *testing.T) {
+	a := dispatch.Approval{Actor: "learner", State: dispatch.Pending,
+		Terms: dispatch.Terms{Approvers: 2, Stages: []dispatch.Stage{{Name: "legal", Roles: []string{"counsel"}}}},
+		Votes: []dispatch.Vote{{Reviewer: "maya", Roles: []string{"counsel"}, Decision: "approved", Lifetime: 3, Stage: "legal"}}}
+	assert.Equal(t, "who has the role counsel; not maya; any reviewer may reject", mayVote(a))
+	a.Terms.Approvers = 1
+	assert.Equal(t, "the votes meet the terms as they are now: whoever voted approves once more, and that completes it", mayVote(a))
+	a.Votes[0].Stage = "another"
+	assert.Equal(t, "who has the role counsel; any reviewer may reject", mayVote(a))
+}
