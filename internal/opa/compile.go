@@ -2,6 +2,7 @@ package opa
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"sync"
 	"time"
@@ -61,6 +62,22 @@ func parse(files []file) (map[string]*ast.Module, error) {
 	return modules, found.err()
 }
 
+// packages reads no more of modules than which package each is of: tests are loaded wherever a policy is, and run when
+// somebody wants to. What else is wrong in one comes out then.
+func packages(files []file) (map[string]*ast.Module, error) {
+	heads := slices.Clone(files)
+	for i, f := range heads {
+		if head := packageClause.FindString(f.text); head != "" {
+			heads[i].text = head
+		}
+	}
+	return parse(heads)
+}
+
+// packageClause is a module up to its package, where that stands on a line of its own; metadata above it counts as a
+// comment.
+var packageClause = regexp.MustCompile(`\A(?:[ \t]*(?:#[^\n]*)?\r?\n)*package[ \t]+[\w.]+[ \t]*(?:\r?\n|\z)`)
+
 // compiling is held by whoever compiles. OPA's type checker merges types in place, also those of built-ins, which every
 // compiler of the process shares; evaluating reads none of them.
 var compiling sync.Mutex
@@ -91,7 +108,7 @@ func compile(s Source) (compiled, error) {
 	if err != nil {
 		return compiled{}, err
 	}
-	testModules, err := parse(tests)
+	testModules, err := packages(tests)
 	if err != nil {
 		return compiled{}, err
 	}

@@ -97,30 +97,37 @@ func (w world) lacks(ref ast.Ref) (int, []string, bool) {
 			rules, hasData, given = nil, false, given.any
 			continue
 		}
-		var known []string
+		above := world{rules: rules}
 		if rules != nil {
-			known = childrenOf(rules)
 			if rules = rules.Child(name); rules != nil && len(rules.Values) > 0 {
 				return 0, nil, false // inside the value of a rule
 			}
 		}
 		if hasData {
-			object, _ := data.(map[string]any)
-			known = append(known, slices.Collect(maps.Keys(object))...)
-			data, hasData = object[string(name)]
+			above.data, _ = data.(map[string]any)
+			data, hasData = above.data[string(name)]
 		}
 		if given != nil {
-			known = append(known, slices.Collect(maps.Keys(given.names))...)
+			above.given = *given
 			if given = given.at(string(name)); given != nil && given.names == nil && given.any == nil {
 				return 0, nil, false
 			}
 		}
 		if rules == nil && !hasData && given == nil {
-			slices.Sort(known)
-			return i + 1, slices.Compact(known), true
+			return i + 1, above.names(), true
 		}
 	}
 	return 0, nil, false
+}
+
+// names are what there is at the top of a world.
+func (w world) names() []string {
+	known := slices.Concat(slices.Collect(maps.Keys(w.data)), slices.Collect(maps.Keys(w.given.names)))
+	if w.rules != nil {
+		known = append(known, childrenOf(w.rules)...)
+	}
+	slices.Sort(known)
+	return slices.Compact(known)
 }
 
 func (s shape) at(name string) *shape {
