@@ -18,7 +18,8 @@ import (
 const module = "github.com/policy-dispatch/govern"
 
 // mayImport says which of our packages each package may use: arrows go one way, from the edges to the domain, and
-// adapters do not know one another. cmd/govern alone joins them.
+// adapters do not know one another. internal/snapshot joins configuration,
+// policy and tools, and cmd/govern all.
 var mayImport = map[string][]string{
 	".":                   {},
 	"internal/ijson":      {},
@@ -33,8 +34,9 @@ var mayImport = map[string][]string{
 	"internal/storetest":  {"internal/dispatch", "internal/ijson"},
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
+	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},
 	"cmd/govern": {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
-		"internal/opa", "internal/scenario", "internal/sqlite", "internal/tools", "internal/watch"},
+		"internal/opa", "internal/scenario", "internal/snapshot", "internal/sqlite", "internal/tools", "internal/watch"},
 }
 
 // onlyIn names the packages in which a library with sharp edges may be touched.

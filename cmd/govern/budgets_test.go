@@ -12,6 +12,7 @@ import (
 	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/snapshot"
 	"github.com/policy-dispatch/govern/internal/tools"
 )
 
@@ -166,9 +167,9 @@ func TestWritableTargets(t *testing.T) {
 	c.Profiles = map[string]config.Profile{"warehouse": p}
 	source, err := l.source.WithData("more.json", []byte(`{"writable": {"drafts": {"labels-note": true}}}`))
 	require.NoError(t, err)
-	_, snapshot, err := newSnapshot(t.Context(), c, source, l.snapshot.Tools)
+	_, made, err := snapshot.Compile(t.Context(), c, source, l.snapshot.Tools)
 	require.NoError(t, err)
-	l.dispatcher.Use(snapshot)
+	l.dispatcher.Use(made)
 	assert.Equal(t, dispatch.StatusApprovalRequired, l.propose(draft("d1")).Status)
 	assert.Equal(t, dispatch.StatusResourceDenied, l.propose(draft("d1", "draft_id", "other-note")).Status)
 }

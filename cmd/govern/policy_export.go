@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/opa"
+	"github.com/policy-dispatch/govern/internal/snapshot"
 )
 
 func (a *app) policyExport() *cobra.Command {
@@ -24,7 +25,7 @@ Not written are layers, which are bundles of their own, and the sets of targets 
 			if err != nil {
 				return err
 			}
-			core, err := coreSource(g.config, g.config.Policy)
+			core, err := snapshot.CoreSource(g.config, g.config.Policy)
 			if err != nil {
 				return misuse(err)
 			}

@@ -14,6 +14,7 @@ import (
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/scenario"
+	"github.com/policy-dispatch/govern/internal/snapshot"
 	"github.com/policy-dispatch/govern/internal/sqlite"
 	"github.com/policy-dispatch/govern/internal/tools"
 )
@@ -154,7 +155,7 @@ func (w world) Snapshot(ctx context.Context, s scenario.Setting) (*dispatch.Snap
 	source := w.source
 	var err error
 	if s.Policy != nil {
-		if source, err = policySource(w.config, s.Policy); err != nil {
+		if source, err = snapshot.Source(w.config, s.Policy); err != nil {
 			return nil, err
 		}
 	}
@@ -186,8 +187,8 @@ func (w world) Snapshot(ctx context.Context, s scenario.Setting) (*dispatch.Snap
 	if err := c.Detached().CheckNames(source.ReadableSets(), source.WritableSets()); err != nil {
 		return nil, err
 	}
-	_, snapshot, err := newSnapshot(ctx, c, source, s.Wrap(w.tools))
-	return snapshot, err
+	_, made, err := snapshot.Compile(ctx, c, source, s.Wrap(w.tools))
+	return made, err
 }
 
 // JUnit's XML, as far as CI systems read it.
