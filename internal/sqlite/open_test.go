@@ -384,7 +384,7 @@ func TestListingsUseIndexes(t *testing.T) {
 	for _, sql := range []string{
 		sqlTask, sqlTasks, sqlApproval, sqlApprovalLatest, sqlApprovals, sqlApprovalsOfTask, sqlPending, sqlOperation,
 		sqlOperations, sqlOperationsOfTask, sqlRecordExists, sqlRecords, sqlRecordsOfTask, sqlEntries, sqlEntriesOfTask,
-		sqlEntryLast,
+		sqlEntryLast, sqlEntrySeq, sqlApprovalSeq,
 	} {
 		require.NoError(t, each(s.writer.conn, "EXPLAIN QUERY PLAN "+sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
 			detail := stmt.GetText("detail")
@@ -396,6 +396,38 @@ func TestListingsUseIndexes(t *testing.T) {
 			return true, nil
 		}))
 	}
+}
+
+// What a part of a listing costs does not depend on what is beside it: everything that chooses rows is in an index,
+// whose order is that of the listing, forwards and backwards. What waits is found without what was decided.
+func TestPartsOfListingsAreFoundInAnIndex(t *testing.T) {
+	s := openMemory(t)
+	for sql, want := range map[string]string{
+		sqlEntriesKind:            "entries USING INDEX entries_kind (tenant=? AND kind=? AND rowid>? AND rowid<?)",
+		sqlEntriesKindOfTask:      "entries USING INDEX entries_task_kind (tenant=? AND task=? AND kind=? AND rowid>? AND rowid<?)",
+		sqlApprovalsIn:            "approvals USING INDEX approvals_tenant (tenant=? AND rowid>? AND rowid<?)",
+		sqlApprovalsInTask:        "approvals USING INDEX approvals_task (tenant=? AND task=? AND rowid>? AND rowid<?)",
+		sqlApprovalsWaiting:       "approvals USING INDEX approvals_waiting (tenant=? AND rowid>? AND rowid<?)",
+		sqlApprovalsWaitingInTask: "approvals USING INDEX approvals_state (tenant=? AND state=? AND task=? AND rowid>? AND rowid<?)",
+		sqlTasksIn:                "tasks USING PRIMARY KEY (tenant=? AND id>? AND id<?)",
+	} {
+		for _, sql := range []string{sql, lastOf(sql)} {
+			assert.Equal(t, []string{"SEARCH " + want}, plan(t, s, sql), sql)
+		}
+	}
+	assert.Contains(t, plan(t, s, sqlApprovals), "SEARCH approvals USING INDEX approvals_state (tenant=? AND state=?)")
+	assert.Contains(t, plan(t, s, sqlApprovalsOfTask), "SEARCH approvals USING INDEX approvals_state (tenant=? AND state=? AND task=?)")
+	assert.Equal(t, []string{"SEARCH entries USING INDEX entries_kind (tenant=? AND kind=?)"}, plan(t, s, sqlEntryLast))
+}
+
+// plan is how SQLite means to go about a statement.
+func plan(t *testing.T, s *Store, sql string) (steps []string) {
+	t.Helper()
+	require.NoError(t, each(s.writer.conn, "EXPLAIN QUERY PLAN "+sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
+		steps = append(steps, stmt.GetText("detail"))
+		return true, nil
+	}))
+	return steps
 }
 
 func makeStore(t *testing.T, path string) {

@@ -1,0 +1,3 @@
+SELECT * FROM approvals INDEXED BY approvals_waiting
+WHERE tenant = :tenant AND state = 'pending' AND seq > :after AND seq < :before
+ORDER BY seq

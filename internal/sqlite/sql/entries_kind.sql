@@ -1,0 +1,3 @@
+SELECT * FROM entries INDEXED BY entries_kind
+WHERE tenant = :tenant AND kind = :kind AND seq > :after AND seq < :before
+ORDER BY seq
