@@ -55,8 +55,8 @@ type Reader interface {
 	// Entries gives entries in the order of their commits, which within a task is that of step and number. It reads in
 	// short transactions, so that a slow consumer holds nothing up. An empty task means every task of the tenant.
 	Entries(ctx context.Context, tenant, task string) iter.Seq2[Entry, error]
-	// EntriesIn gives a part of the entries of one kind, in the same order and in the same way. What it costs does not
-	// depend on how many entries there are beside that part.
+	// EntriesIn gives a part of the entries of one kind, in the same order and in the same way. Its ends are entries of
+	// the task, if there is one. What it costs does not depend on how many entries there are before and behind that part.
 	EntriesIn(ctx context.Context, tenant, task string, kind Kind, span Span[Place]) iter.Seq2[Entry, error]
 	// LastEntry gives that entry of a kind which was committed last, of all tasks of the tenant, if there is one.
 	LastEntry(ctx context.Context, tenant string, kind Kind) (e Entry, found bool, err error)

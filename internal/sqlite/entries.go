@@ -12,20 +12,49 @@ import (
 // Entries gives entries in the order of their commits.
 func (r *Reader) Entries(ctx context.Context, tenant, task string) iter.Seq2[dispatch.Entry, error] {
 	if task == "" {
-		s := stream[dispatch.Entry, int64]{sqlEntries, func(stmt *sqlite.Stmt, after int64) {
-			stmt.SetText(":tenant", tenant)
-			stmt.SetInt64(":after", after)
-		}, scanEntry, seqOf, entrySize}
-		return s.whole(ctx, r.readers, 0)
+		return entries(ctx, r, sqlEntries, bySeq, scope(tenant, task))
 	}
-	// A task's entries are numbered in the order of their commits, so that its own order needs no further index.
-	s := stream[dispatch.Entry, [2]int64]{sqlEntriesOfTask, func(stmt *sqlite.Stmt, after [2]int64) {
-		bindTaskKey(stmt, dispatch.TaskKey{Tenant: tenant, ID: task})
-		stmt.SetInt64(":step", after[0])
-		stmt.SetInt64(":n", after[1])
-	}, scanEntry, func(stmt *sqlite.Stmt) [2]int64 { return [2]int64{stmt.GetInt64("step"), stmt.GetInt64("n")} }, entrySize}
-	return s.whole(ctx, r.readers, [2]int64{-1, 0})
+	return entries(ctx, r, sqlEntriesOfTask, byPlace, scope(tenant, task))
 }
 
-func seqOf(stmt *sqlite.Stmt) int64  { return stmt.GetInt64("seq") }
+func entries[At any](ctx context.Context, r *Reader, sql string, o order[At], scope func(*sqlite.Stmt)) iter.Seq2[dispatch.Entry, error] {
+	s := stream[dispatch.Entry, At]{sql: sql, scan: scanEntry, at: o.of, size: entrySize,
+		bind: func(stmt *sqlite.Stmt, after At) {
+			scope(stmt)
+			o.set(stmt, ":after", after)
+		}}
+	return func(yield func(dispatch.Entry, error) bool) { s.read(ctx, r.readers, o.begin, 0, yield) }
+}
+
 func entrySize(e dispatch.Entry) int { return len(e.Body) }
+
+// EntriesIn gives a part of the entries of one kind. Those of a task are found in its own order, past its other entries:
+// an index by task and kind would be written to at another place with every dispatch, and slow all of them down.
+func (r *Reader) EntriesIn(ctx context.Context, tenant, task string, kind dispatch.Kind, span dispatch.Span[dispatch.Place]) iter.Seq2[dispatch.Entry, error] {
+	if task == "" {
+		return entriesIn(ctx, r, tenant, task, kind, span, sqlEntriesKind, bySeq)
+	}
+	return entriesIn(ctx, r, tenant, task, kind, span, sqlEntriesKindOfTask, byPlace)
+}
+
+func entriesIn[At any](ctx context.Context, r *Reader, tenant, task string, kind dispatch.Kind, span dispatch.Span[dispatch.Place], sql string, o order[At]) iter.Seq2[dispatch.Entry, error] {
+	of := scope(tenant, task)
+	l := listing[dispatch.Entry, dispatch.Place, At]{
+		sql: sql, order: o, scan: scanEntry, size: entrySize,
+		scope: func(stmt *sqlite.Stmt) {
+			of(stmt)
+			stmt.SetText(":kind", string(kind))
+		},
+		find: func(conn *sqlite.Conn, p dispatch.Place) (*At, error) {
+			if task != "" && p.Task != task {
+				return nil, nil
+			}
+			return one(conn, sqlEntry, func(stmt *sqlite.Stmt) {
+				bindTaskKey(stmt, dispatch.TaskKey{Tenant: tenant, ID: p.Task})
+				stmt.SetInt64(":step", int64(p.Step))
+				stmt.SetInt64(":n", int64(p.N))
+			}, o.scan)
+		},
+	}
+	return l.in(ctx, r.readers, span)
+}

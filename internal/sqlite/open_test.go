@@ -384,7 +384,7 @@ func TestListingsUseIndexes(t *testing.T) {
 	for _, sql := range []string{
 		sqlTask, sqlTasks, sqlApproval, sqlApprovalLatest, sqlApprovals, sqlApprovalsOfTask, sqlPending, sqlOperation,
 		sqlOperations, sqlOperationsOfTask, sqlRecordExists, sqlRecords, sqlRecordsOfTask, sqlEntries, sqlEntriesOfTask,
-		sqlEntryLast, sqlEntrySeq, sqlApprovalSeq,
+		sqlEntryLast, sqlEntry, sqlApprovalSeq,
 	} {
 		require.NoError(t, each(s.writer.conn, "EXPLAIN QUERY PLAN "+sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
 			detail := stmt.GetText("detail")
@@ -398,21 +398,28 @@ func TestListingsUseIndexes(t *testing.T) {
 	}
 }
 
-// What a part of a listing costs does not depend on what is beside it: everything that chooses rows is in an index,
-// whose order is that of the listing, forwards and backwards. What waits is found without what was decided.
+// What a part of a listing costs does not depend on what is beside it: it is found in an index whose order is that of the
+// listing, forwards and backwards, and which leaves no other rows. A task's entries of other kinds alone are passed over.
 func TestPartsOfListingsAreFoundInAnIndex(t *testing.T) {
 	s := openMemory(t)
-	for sql, want := range map[string]string{
-		sqlEntriesKind:            "entries USING INDEX entries_kind (tenant=? AND kind=? AND rowid>? AND rowid<?)",
-		sqlEntriesKindOfTask:      "entries USING INDEX entries_task_kind (tenant=? AND task=? AND kind=? AND rowid>? AND rowid<?)",
-		sqlApprovalsIn:            "approvals USING INDEX approvals_tenant (tenant=? AND rowid>? AND rowid<?)",
-		sqlApprovalsInTask:        "approvals USING INDEX approvals_task (tenant=? AND task=? AND rowid>? AND rowid<?)",
-		sqlApprovalsWaiting:       "approvals USING INDEX approvals_waiting (tenant=? AND rowid>? AND rowid<?)",
-		sqlApprovalsWaitingInTask: "approvals USING INDEX approvals_state (tenant=? AND state=? AND task=? AND rowid>? AND rowid<?)",
-		sqlTasksIn:                "tasks USING PRIMARY KEY (tenant=? AND id>? AND id<?)",
+	for _, part := range []struct{ forwards, backwards, plan string }{
+		{bySeq.all(sqlEntriesKind), bySeq.nth(sqlEntriesKind),
+			"entries USING INDEX entries_kind (tenant=? AND kind=? AND rowid>? AND rowid<?)"},
+		{byPlace.all(sqlEntriesKindOfTask), byPlace.nth(sqlEntriesKindOfTask),
+			"entries USING INDEX sqlite_autoindex_entries_1 (tenant=? AND task=? AND (step,n)>(?,?) AND (step,n)<(?,?))"},
+		{bySeq.all(sqlApprovalsIn), bySeq.nth(sqlApprovalsIn),
+			"approvals USING INDEX approvals_tenant (tenant=? AND rowid>? AND rowid<?)"},
+		{bySeq.all(sqlApprovalsInTask), bySeq.nth(sqlApprovalsInTask),
+			"approvals USING INDEX approvals_task (tenant=? AND task=? AND rowid>? AND rowid<?)"},
+		{bySeq.all(sqlApprovalsWaiting), bySeq.nth(sqlApprovalsWaiting),
+			"approvals USING INDEX approvals_waiting (tenant=? AND rowid>? AND rowid<?)"},
+		{bySeq.all(sqlApprovalsWaitingInTask), bySeq.nth(sqlApprovalsWaitingInTask),
+			"approvals USING INDEX approvals_state (tenant=? AND state=? AND task=? AND rowid>? AND rowid<?)"},
+		{byID.all(sqlTasksIn), byID.nth(sqlTasksIn),
+			"tasks USING PRIMARY KEY (tenant=? AND id>? AND id<?)"},
 	} {
-		for _, sql := range []string{sql, lastOf(sql)} {
-			assert.Equal(t, []string{"SEARCH " + want}, plan(t, s, sql), sql)
+		for _, sql := range []string{part.forwards, part.backwards} {
+			assert.Equal(t, []string{"SEARCH " + part.plan}, plan(t, s, sql), sql)
 		}
 	}
 	assert.Contains(t, plan(t, s, sqlApprovals), "SEARCH approvals USING INDEX approvals_state (tenant=? AND state=?)")

@@ -115,9 +115,19 @@ func (r *Reader) LastEntry(ctx context.Context, tenant string, kind dispatch.Kin
 // scoped chooses between a tenant's rows and one task's, and binds which.
 func scoped(ofTenant, ofTask, tenant, task string) (sql string, bind func(*sqlite.Stmt)) {
 	if task == "" {
-		return ofTenant, func(stmt *sqlite.Stmt) { stmt.SetText(":tenant", tenant) }
+		return ofTenant, scope(tenant, task)
 	}
-	return ofTask, func(stmt *sqlite.Stmt) { bindTaskKey(stmt, dispatch.TaskKey{Tenant: tenant, ID: task}) }
+	return ofTask, scope(tenant, task)
+}
+
+// scope binds a tenant and, if there is one, a task.
+func scope(tenant, task string) func(*sqlite.Stmt) {
+	return func(stmt *sqlite.Stmt) {
+		stmt.SetText(":tenant", tenant)
+		if task != "" {
+			stmt.SetText(":task", task)
+		}
+	}
 }
 
 func list[T any](ctx context.Context, r *readers, sql string, bind func(*sqlite.Stmt), scan func(*sqlite.Stmt) (T, error)) ([]T, error) {

@@ -5,37 +5,54 @@ import (
 	"errors"
 	"iter"
 	"math"
-	"strings"
 
 	"zombiezen.com/go/sqlite"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
-// listing is rows of which any part can be read, in the order of one column that no two of them share. Its SQL ends with
-// that order, and takes the rows between :after and :before.
+// listing is rows of which any part can be read, in an order that no two of them share a place in.
 type listing[Row, Name, At any] struct {
+	// sql takes the rows between :after and :before, and leaves the order to be added.
 	sql   string
+	order order[At]
 	scope func(*sqlite.Stmt)
 	scan  func(*sqlite.Stmt) (Row, error)
 	size  func(Row) int
-	order order[At]
 	// find gives where a row stands.
 	find func(*sqlite.Conn, Name) (at *At, err error)
 }
 
-// order is that of one column. All rows are between begin and end.
+// order is that of one column or of several. All rows stand between begin and end.
 type order[At any] struct {
-	begin, end At
-	of         func(*sqlite.Stmt) At
-	set        func(stmt *sqlite.Stmt, param string, at At)
+	forwards, backwards string
+	begin, end          At
+	of                  func(*sqlite.Stmt) At
+	set                 func(stmt *sqlite.Stmt, param string, at At)
 }
 
 var (
-	bySeq = order[int64]{0, math.MaxInt64, seqOf, (*sqlite.Stmt).SetInt64}
-	// No text of valid UTF-8 is behind its end.
-	byID = order[string]{"", "\xff", func(stmt *sqlite.Stmt) string { return stmt.GetText("id") }, (*sqlite.Stmt).SetText}
+	bySeq = order[int64]{"seq", "seq DESC", 0, math.MaxInt64,
+		func(stmt *sqlite.Stmt) int64 { return stmt.GetInt64("seq") }, (*sqlite.Stmt).SetInt64}
+	// No valid UTF-8 is behind this end.
+	byID = order[string]{"id", "id DESC", "", "\xff",
+		func(stmt *sqlite.Stmt) string { return stmt.GetText("id") }, (*sqlite.Stmt).SetText}
+	// A task's entries are numbered in the order of their commits.
+	byPlace = order[[2]int64]{"step, n", "step DESC, n DESC", [2]int64{-1, 0}, [2]int64{math.MaxInt64, 0},
+		func(stmt *sqlite.Stmt) [2]int64 { return [2]int64{stmt.GetInt64("step"), stmt.GetInt64("n")} },
+		func(stmt *sqlite.Stmt, param string, at [2]int64) {
+			stmt.SetInt64(param+"_step", at[0])
+			stmt.SetInt64(param+"_n", at[1])
+		}}
 )
+
+func (o order[At]) scan(stmt *sqlite.Stmt) (At, error) { return o.of(stmt), nil }
+
+// all is the SQL of a listing with its order, and nth of the one row of it that has so many others behind it.
+func (o order[At]) all(sql string) string { return sql + "ORDER BY " + o.forwards }
+func (o order[At]) nth(sql string) string {
+	return sql + "ORDER BY " + o.backwards + " LIMIT 1 OFFSET :limit"
+}
 
 // in gives a part of the listing. Where it begins is settled at first; from there it is read forwards, also when the
 // last rows are wanted.
@@ -55,10 +72,10 @@ func (l listing[Row, Name, At]) in(ctx context.Context, r *readers, span dispatc
 				return nil
 			}
 			// The row ahead of the last ones, if there are more.
-			ahead, err := one(conn, lastOf(l.sql), func(stmt *sqlite.Stmt) {
+			ahead, err := one(conn, l.order.nth(l.sql), func(stmt *sqlite.Stmt) {
 				bind(stmt, after)
 				stmt.SetInt64(":limit", int64(span.Limit))
-			}, func(stmt *sqlite.Stmt) (At, error) { return l.order.of(stmt), nil })
+			}, l.order.scan)
 			if ahead != nil {
 				after = *ahead
 			}
@@ -73,12 +90,9 @@ func (l listing[Row, Name, At]) in(ctx context.Context, r *readers, span dispatc
 		if span.Last && span.Before != nil {
 			limit = 0 // both ends are known: what comes between them meanwhile must not push out the last
 		}
-		stream[Row, At]{l.sql, bind, l.scan, l.order.of, l.size}.read(ctx, r, after, limit, yield)
+		stream[Row, At]{l.order.all(l.sql), bind, l.scan, l.order.of, l.size}.read(ctx, r, after, limit, yield)
 	}
 }
-
-// lastOf finds the row that has so many others of a listing behind it.
-func lastOf(sql string) string { return strings.TrimSpace(sql) + " DESC LIMIT 1 OFFSET :limit" }
 
 // place sets at to where a row stands, if one is named.
 func (l listing[Row, Name, At]) place(conn *sqlite.Conn, name *Name, at *At) error {
@@ -96,31 +110,6 @@ func (l listing[Row, Name, At]) place(conn *sqlite.Conn, name *Name, at *At) err
 	return nil
 }
 
-// seq finds a row's place in an order of seq.
-func seq(conn *sqlite.Conn, sql string, bind func(*sqlite.Stmt)) (*int64, error) {
-	return one(conn, sql, bind, func(stmt *sqlite.Stmt) (int64, error) { return seqOf(stmt), nil })
-}
-
-// EntriesIn gives a part of the entries of one kind.
-func (r *Reader) EntriesIn(ctx context.Context, tenant, task string, kind dispatch.Kind, span dispatch.Span[dispatch.Place]) iter.Seq2[dispatch.Entry, error] {
-	sql, scope := scoped(sqlEntriesKind, sqlEntriesKindOfTask, tenant, task)
-	return listing[dispatch.Entry, dispatch.Place, int64]{
-		sql: sql,
-		scope: func(stmt *sqlite.Stmt) {
-			scope(stmt)
-			stmt.SetText(":kind", string(kind))
-		},
-		scan: scanEntry, size: entrySize, order: bySeq,
-		find: func(conn *sqlite.Conn, p dispatch.Place) (*int64, error) {
-			return seq(conn, sqlEntrySeq, func(stmt *sqlite.Stmt) {
-				bindTaskKey(stmt, dispatch.TaskKey{Tenant: tenant, ID: p.Task})
-				stmt.SetInt64(":step", int64(p.Step))
-				stmt.SetInt64(":n", int64(p.N))
-			})
-		},
-	}.in(ctx, r.readers, span)
-}
-
 // ApprovalsIn lists a part of a tenant's approvals, or of those that wait.
 func (r *Reader) ApprovalsIn(ctx context.Context, tenant, task string, waiting bool, span dispatch.Span[string]) iter.Seq2[dispatch.Approval, error] {
 	sql, scope := scoped(sqlApprovalsIn, sqlApprovalsInTask, tenant, task)
@@ -131,10 +120,10 @@ func (r *Reader) ApprovalsIn(ctx context.Context, tenant, task string, waiting b
 		sql: sql, scope: scope, scan: scanApproval, order: bySeq,
 		size: func(a dispatch.Approval) int { return len(a.Proposal) },
 		find: func(conn *sqlite.Conn, id string) (*int64, error) {
-			return seq(conn, sqlApprovalSeq, func(stmt *sqlite.Stmt) {
+			return one(conn, sqlApprovalSeq, func(stmt *sqlite.Stmt) {
 				stmt.SetText(":tenant", tenant)
 				stmt.SetText(":id", id)
-			})
+			}, bySeq.scan)
 		},
 	}.in(ctx, r.readers, span)
 }

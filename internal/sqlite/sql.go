@@ -66,8 +66,8 @@ var (
 	sqlEntries string
 	//go:embed sql/entries_of_task.sql
 	sqlEntriesOfTask string
-	//go:embed sql/entry_seq.sql
-	sqlEntrySeq string
+	//go:embed sql/entry.sql
+	sqlEntry string
 	//go:embed sql/entries_kind.sql
 	sqlEntriesKind string
 	//go:embed sql/entries_kind_of_task.sql

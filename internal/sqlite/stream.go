@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"iter"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -66,9 +65,4 @@ func (s stream[Row, At]) page(ctx context.Context, r *readers, after At, left in
 		})
 	})
 	return page, last, more, err
-}
-
-// whole gives all rows behind after.
-func (s stream[Row, At]) whole(ctx context.Context, r *readers, after At) iter.Seq2[Row, error] {
-	return func(yield func(Row, error) bool) { s.read(ctx, r, after, 0, yield) }
 }

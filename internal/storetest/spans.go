@@ -90,6 +90,10 @@ var spans = []part{
 				return s.EntriesIn(t.Context(), tenant, "", dispatch.KindDecision, span)
 			})
 		}
+		apply(t, s, create(key("labels-3")))
+		refusesEnds(t, dispatch.Place{Task: "labels-3"}, func(span dispatch.Span[dispatch.Place]) iter.Seq2[dispatch.Entry, error] {
+			return s.EntriesIn(t.Context(), tenant, "labels-1", dispatch.KindTask, span)
+		})
 		for _, id := range []string{"", "a2", "a1 ", "labels-1"} {
 			refusesEnds(t, id, func(span dispatch.Span[string]) iter.Seq2[dispatch.Approval, error] {
 				return s.ApprovalsIn(t.Context(), tenant, "", true, span)

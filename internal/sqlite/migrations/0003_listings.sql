@@ -2,7 +2,6 @@
 -- listing. Statements name theirs: where two give the order, SQLite might choose the one that leaves more rows.
 
 CREATE INDEX entries_kind ON entries (tenant, kind);
-CREATE INDEX entries_task_kind ON entries (tenant, task, kind);
 CREATE INDEX approvals_tenant ON approvals (tenant);
 CREATE INDEX approvals_task ON approvals (tenant, task);
 CREATE INDEX approvals_waiting ON approvals (tenant) WHERE state = 'pending';

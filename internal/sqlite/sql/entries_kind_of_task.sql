@@ -1,3 +1,3 @@
-SELECT * FROM entries INDEXED BY entries_task_kind
-WHERE tenant = :tenant AND task = :task AND kind = :kind AND seq > :after AND seq < :before
-ORDER BY seq
+SELECT * FROM entries
+WHERE tenant = :tenant AND task = :task AND kind = :kind
+	AND (step, n) > (:after_step, :after_n) AND (step, n) < (:before_step, :before_n)

@@ -1,1 +1,1 @@
-SELECT * FROM tasks WHERE tenant = :tenant AND id > :after AND id < :before ORDER BY id
+SELECT * FROM tasks WHERE tenant = :tenant AND id > :after AND id < :before

@@ -1,1 +1,0 @@
-SELECT seq FROM entries WHERE tenant = :tenant AND task = :task AND step = :step AND n = :n
