@@ -70,9 +70,6 @@ func (a *app) reviewList() *cobra.Command {
 	cmd.Flags().StringVar(&task, "task", "", "only of the task with this `ID`")
 	cmd.Flags().BoolVar(&all, "all", false, "also what was decided, used, withdrawn or has expired")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
-		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
-			return err
-		}
 		words, err := s.filtered(cmd, task, "review", "list")
 		if err != nil {
 			return err
@@ -82,6 +79,9 @@ func (a *app) reviewList() *cobra.Command {
 		}
 		g, err := pageOf[string](paging, s, words...)
 		if err != nil {
+			return err
+		}
+		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
 			return err
 		}
 		return writePage(a.stderr, a.list(f, "ID", "STATE", "TASK", "ACTOR", "STEP", "TOOL", "ARGUMENTS", "VOTES", "UNTIL"), g, rows[dispatch.Approval, string]{

@@ -102,11 +102,11 @@ func (a *app) taskList() *cobra.Command {
 	paging := pagingFlags(cmd, "by their names")
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
-		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
-			return err
-		}
 		g, err := pageOf[string](paging, s, "task", "list")
 		if err != nil {
+			return err
+		}
+		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
 			return err
 		}
 		return writePage(a.stderr, a.list(f, "TASK", "PROFILE", "ACTOR", "STATE", "STEPS", "PENDING"), g, rows[dispatch.Task, string]{
