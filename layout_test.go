@@ -28,6 +28,7 @@ var mayImport = map[string][]string{
 	"internal/dispatch":   {"internal/ijson"},
 	"internal/journal":    {"internal/dispatch", "internal/ijson"},
 	"internal/watch":      {},
+	"internal/cursor":     {"internal/ijson"},
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson"},
@@ -35,7 +36,7 @@ var mayImport = map[string][]string{
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},
-	"cmd/govern": {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
+	"cmd/govern": {".", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
 		"internal/opa", "internal/scenario", "internal/snapshot", "internal/sqlite", "internal/tools", "internal/watch"},
 }
 

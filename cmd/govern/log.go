@@ -26,7 +26,8 @@ func (a *app) logDecisions() *cobra.Command {
 	var task string
 	var inputs bool
 	cmd := &cobra.Command{Use: "decisions", Short: "A row for every judged proposal", Args: args(),
-		Example: "  govern log decisions\n  govern log decisions --task labels-1 --inputs --format json"}
+		Example: "  govern log decisions --last 20\n  govern log decisions --task labels-1 --inputs --format json"}
+	paging := pagingFlags(cmd, "the latest last")
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&task, "task", "", "only of the task with this `ID`")
 	cmd.Flags().BoolVar(&inputs, "inputs", false, "with --format json: also what the policy saw")
@@ -34,15 +35,26 @@ func (a *app) logDecisions() *cobra.Command {
 		if inputs && !f.json() {
 			return misuse(fmt.Errorf("--inputs goes with --format json"))
 		}
-		return stream(cmd, s, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "EFFECT", "STATUS", "REASON"), journal.Decisions,
-			func(d journal.Decision) (any, []string) {
-				if !inputs {
-					d.Input = nil
-				}
-				return d, []string{d.Task, fmt.Sprint(d.Step), text(d.CallID), d.Tool, d.Target, string(d.Effect), string(d.Status), reason(d)}
-			}, "no decisions yet")
+		return writeLog(a, cmd, s, paging, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "EFFECT", "STATUS", "REASON"),
+			dispatch.KindDecision, journal.Decisions, rows[journal.Decision, dispatch.Place]{
+				name: func(d journal.Decision) dispatch.Place { return d.Place },
+				show: func(d journal.Decision, cursor string) (any, []string, error) {
+					if !inputs {
+						d.Input = nil
+					}
+					return decisionView{d, cursor},
+						[]string{d.Task, fmt.Sprint(d.Step), text(d.CallID), d.Tool, d.Target, string(d.Effect), string(d.Status), reason(d)}, nil
+				},
+				empty: "no decisions yet",
+			})
 	})
 	return cmd
+}
+
+// decisionView is a row of the decision log as programs read it.
+type decisionView struct {
+	journal.Decision
+	Cursor string `json:"cursor,omitzero"`
 }
 
 func reason(d journal.Decision) string {
@@ -65,16 +77,58 @@ func text(s *string) string {
 
 func (a *app) logActions() *cobra.Command {
 	var task string
-	cmd := &cobra.Command{Use: "actions", Short: "A row for every operation that ran", Args: args(), Example: "  govern log actions"}
+	cmd := &cobra.Command{Use: "actions", Short: "A row for every operation that ran", Args: args(),
+		Example: "  govern log actions\n  govern log actions --limit 100 --format json"}
+	paging := pagingFlags(cmd, "the latest last")
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&task, "task", "", "only of the task with this `ID`")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
-		return stream(cmd, s, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "OPERATION", "STATUS", "APPROVED BY"), journal.Actions,
-			func(x journal.Action) (any, []string) {
-				return x, []string{x.Task, fmt.Sprint(x.Step), x.CallID, x.Tool, x.Target, x.Operation, string(x.Status), strings.Join(x.Reviewers, ", ")}
-			}, "nothing has run yet")
+		return writeLog(a, cmd, s, paging, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "OPERATION", "STATUS", "APPROVED BY"),
+			dispatch.KindAction, journal.Actions, rows[journal.Action, dispatch.Place]{
+				name: func(x journal.Action) dispatch.Place { return x.Place },
+				show: func(x journal.Action, cursor string) (any, []string, error) {
+					return actionView{x, cursor},
+						[]string{x.Task, fmt.Sprint(x.Step), x.CallID, x.Tool, x.Target, x.Operation, string(x.Status), strings.Join(x.Reviewers, ", ")}, nil
+				},
+				empty: "nothing has run yet",
+			})
 	})
 	return cmd
+}
+
+// actionView is a row of the action log as programs read it.
+type actionView struct {
+	journal.Action
+	Cursor string `json:"cursor,omitzero"`
+}
+
+// writeLog writes a part of a log, which reads entries of one kind. A task that does not exist is an error, not an
+// empty list.
+func writeLog[Row any](a *app, cmd *cobra.Command, s *system, p *paging, task string, l *list, kind dispatch.Kind,
+	reading func(iter.Seq2[dispatch.Entry, error]) iter.Seq2[Row, error], r rows[Row, dispatch.Place]) error {
+	words, err := s.filtered(cmd, task, "log", cmd.Name())
+	if err != nil {
+		return err
+	}
+	g, err := pageOf[dispatch.Place](p, s, words...)
+	if err != nil {
+		return err
+	}
+	r.read = func(span dispatch.Span[dispatch.Place]) iter.Seq2[Row, error] {
+		return reading(s.store.EntriesIn(cmd.Context(), s.principal.Tenant, task, kind, span))
+	}
+	return writePage(a.stderr, l, g, r)
+}
+
+// filtered adds a filter by task, if there is one, to the words of a command. The task must exist.
+func (s *system) filtered(cmd *cobra.Command, task string, words ...string) ([]string, error) {
+	if task == "" {
+		return words, nil
+	}
+	if _, err := s.anyTask(cmd, task); err != nil {
+		return nil, err
+	}
+	return append(words, "--task", task), nil
 }
 
 func (a *app) logTrace() *cobra.Command {
@@ -85,10 +139,16 @@ func (a *app) logTrace() *cobra.Command {
 		if _, err := s.anyTask(cmd, s.config.Task); err != nil {
 			return err
 		}
-		return stream(cmd, s, s.config.Task, a.list(f, "E", "KIND", "CALL", "STATUS", "WHAT"), journal.Trace,
-			func(e journal.Event) (any, []string) {
-				return e, []string{fmt.Sprint(e.E), e.Kind, e.Call, string(e.Status), what(e)}
-			}, "nothing has happened yet")
+		l := a.list(f, "E", "KIND", "CALL", "STATUS", "WHAT")
+		for e, err := range journal.Trace(s.store.Entries(cmd.Context(), s.principal.Tenant, s.config.Task)) {
+			if err != nil {
+				return err
+			}
+			if err := l.add(e, fmt.Sprint(e.E), e.Kind, e.Call, string(e.Status), what(e)); err != nil {
+				return err
+			}
+		}
+		return l.end("nothing has happened yet")
 	})
 	return cmd
 }
@@ -102,24 +162,4 @@ func what(e journal.Event) string {
 		}
 	}
 	return strings.Join(parts, " ")
-}
-
-// stream writes a reading of the entries row by row. A task that does not exist is an error, not an empty list.
-func stream[Row any](cmd *cobra.Command, s *system, task string, l *list, reading func(iter.Seq2[dispatch.Entry, error]) iter.Seq2[Row, error],
-	cells func(Row) (any, []string), empty string) error {
-	if task != "" {
-		if _, err := s.anyTask(cmd, task); err != nil {
-			return err
-		}
-	}
-	for row, err := range reading(s.store.Entries(cmd.Context(), s.principal.Tenant, task)) {
-		if err != nil {
-			return err
-		}
-		v, c := cells(row)
-		if err := l.add(v, c...); err != nil {
-			return err
-		}
-	}
-	return l.end(empty)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"slices"
 	"strings"
 
@@ -44,6 +45,7 @@ type approvalView struct {
 	PolicyVersion string          `json:"policy_version"`
 	// Progress says what a call that waits still needs.
 	Progress *dispatch.Progress `json:"progress,omitzero"`
+	Cursor   string             `json:"cursor,omitzero"`
 }
 
 func viewOf(a dispatch.Approval) approvalView {
@@ -63,35 +65,38 @@ func (a *app) reviewList() *cobra.Command {
 		Use: "list", Short: "List what waits for a person", Args: args(),
 		Example: "  govern review list\n  govern review list --all --task labels-1 --format json",
 	}
+	paging := pagingFlags(cmd, "what was asked for last at the end")
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&task, "task", "", "only of the task with this `ID`")
 	cmd.Flags().BoolVar(&all, "all", false, "also what was decided, used, withdrawn or has expired")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
-		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
-			return err
-		}
-		if task != "" {
-			if _, err := s.anyTask(cmd, task); err != nil {
-				return err
-			}
-		}
-		states := []dispatch.ApprovalState{dispatch.Pending}
-		if all {
-			states = nil
-		}
-		list, err := s.store.Approvals(cmd.Context(), s.principal.Tenant, task, states...)
+		words, err := s.filtered(cmd, task, "review", "list")
 		if err != nil {
 			return err
 		}
-		l := a.list(f, "ID", "STATE", "TASK", "ACTOR", "STEP", "TOOL", "ARGUMENTS", "VOTES", "UNTIL")
-		for _, ap := range list {
-			arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
-			err := l.add(viewOf(ap), ap.ID, string(ap.State), ap.Task.ID, ap.Actor, fmt.Sprint(ap.Step), ap.Tool(), shorten(string(arguments), 60), votes(ap), until(ap))
-			if err != nil {
-				return err
-			}
+		if all {
+			words = append(words, "--all")
 		}
-		return l.end("nothing waits for a person")
+		g, err := pageOf[string](paging, s, words...)
+		if err != nil {
+			return err
+		}
+		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
+			return err
+		}
+		return writePage(a.stderr, a.list(f, "ID", "STATE", "TASK", "ACTOR", "STEP", "TOOL", "ARGUMENTS", "VOTES", "UNTIL"), g, rows[dispatch.Approval, string]{
+			read: func(span dispatch.Span[string]) iter.Seq2[dispatch.Approval, error] {
+				return s.store.ApprovalsIn(cmd.Context(), s.principal.Tenant, task, !all, span)
+			},
+			name: func(ap dispatch.Approval) string { return ap.ID },
+			show: func(ap dispatch.Approval, cursor string) (any, []string, error) {
+				v := viewOf(ap)
+				v.Cursor = cursor
+				arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
+				return v, []string{ap.ID, string(ap.State), ap.Task.ID, ap.Actor, fmt.Sprint(ap.Step), ap.Tool(), shorten(string(arguments), 60), votes(ap), until(ap)}, nil
+			},
+			empty: "nothing waits for a person",
+		})
 	})
 	return cmd
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"maps"
 	"slices"
 	"time"
@@ -57,6 +58,7 @@ type taskView struct {
 	Deadline  string                `json:"deadline,omitzero"`
 	Pending   int                   `json:"pending"`
 	UpdatedAt string                `json:"updated_at"`
+	Cursor    string                `json:"cursor,omitzero"`
 }
 
 func (s *system) taskView(t dispatch.Task, pending int) taskView {
@@ -97,35 +99,36 @@ func budgetRows(b dispatch.InputBudgets) [][2]string {
 
 func (a *app) taskList() *cobra.Command {
 	cmd := &cobra.Command{Use: "list", Short: "List the tasks that exist", Args: args(), Example: "  govern task list"}
+	paging := pagingFlags(cmd, "by their names")
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
+		g, err := pageOf[string](paging, s, "task", "list")
+		if err != nil {
+			return err
+		}
 		if err := s.dispatcher.Expire(cmd.Context(), s.principal.Tenant); err != nil {
 			return err
 		}
-		tasks, err := s.store.Tasks(cmd.Context(), s.principal.Tenant)
-		if err != nil {
-			return err
-		}
-		waiting, err := s.store.Approvals(cmd.Context(), s.principal.Tenant, "", dispatch.Pending)
-		if err != nil {
-			return err
-		}
-		pending := map[dispatch.TaskKey]int{}
-		for _, ap := range waiting {
-			pending[ap.Task]++
-		}
-		l := a.list(f, "TASK", "PROFILE", "ACTOR", "STATE", "STEPS", "PENDING")
-		for _, t := range tasks {
-			v := s.taskView(t, pending[t.TaskKey])
-			steps := fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)
-			for _, row := range budgetRows(v.Budgets) {
-				steps += ", " + row[0] + " " + row[1]
-			}
-			if err := l.add(v, v.Task, v.Profile, v.Actor, v.State, steps, fmt.Sprint(v.Pending)); err != nil {
-				return err
-			}
-		}
-		return l.end("no tasks yet; configured ones are made at their first use, others with govern task create")
+		return writePage(a.stderr, a.list(f, "TASK", "PROFILE", "ACTOR", "STATE", "STEPS", "PENDING"), g, rows[dispatch.Task, string]{
+			read: func(span dispatch.Span[string]) iter.Seq2[dispatch.Task, error] {
+				return s.store.TasksIn(cmd.Context(), s.principal.Tenant, span)
+			},
+			name: func(t dispatch.Task) string { return t.ID },
+			show: func(t dispatch.Task, cursor string) (any, []string, error) {
+				state, err := s.store.Load(cmd.Context(), t.TaskKey, dispatch.Lookup{})
+				if err != nil {
+					return nil, nil, err
+				}
+				v := s.taskView(state.Task, state.Pending)
+				v.Cursor = cursor
+				steps := fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)
+				for _, row := range budgetRows(v.Budgets) {
+					steps += ", " + row[0] + " " + row[1]
+				}
+				return v, []string{v.Task, v.Profile, v.Actor, v.State, steps, fmt.Sprint(v.Pending)}, nil
+			},
+			empty: "no tasks yet; configured ones are made at their first use, others with govern task create",
+		})
 	})
 	return cmd
 }

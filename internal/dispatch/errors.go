@@ -43,6 +43,8 @@ var (
 	ErrUnknownTask     = &Error{Misuse, "unknown_task", "there is no such task for this actor"}
 	ErrTaskExists      = &Error{Refused, "task_exists", "a task of this name exists already"}
 	ErrUnknownApproval = &Error{Misuse, "unknown_approval", "there is no such approval"}
+	// ErrUnknownRow says that a listing was to begin or to end at a row that the store does not have.
+	ErrUnknownRow = &Error{Misuse, "unknown_row", "there is no such row"}
 	// ErrMoved says that the state changed between reading and writing; the caller decides again.
 	ErrMoved = &Error{Refused, "moved", "the task was changed at the same time"}
 	// ErrUnavailable says that nothing was judged, and no step was counted; the same call can be sent again.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"slices"
 	"time"
 )
 
@@ -163,16 +162,21 @@ func (d *Dispatcher) Expire(ctx context.Context, tenant string) error {
 	if err != nil || len(open) == 0 {
 		return err
 	}
-	tasks, err := d.store.Tasks(ctx, tenant)
-	if err != nil {
-		return err
-	}
-	for _, t := range tasks {
-		due := slices.ContainsFunc(open, func(a Approval) bool { return a.Task == t.TaskKey && a.lapsed(t.Steps+1, d.now(t)) })
-		if !due {
+	// Of the tasks, those alone are read that an open approval is of: the others are many more after a while.
+	tasks, swept := map[TaskKey]Task{}, map[TaskKey]bool{}
+	for _, a := range open {
+		t, known := tasks[a.Task]
+		if !known {
+			if t, err = d.store.Task(ctx, a.Task); err != nil {
+				return err
+			}
+			tasks[a.Task] = t
+		}
+		if swept[a.Task] || !a.lapsed(t.Steps+1, d.now(t)) {
 			continue
 		}
-		if err := d.expireSoon(ctx, t.TaskKey); err != nil {
+		swept[a.Task] = true
+		if err := d.expireSoon(ctx, a.Task); err != nil {
 			return err
 		}
 	}

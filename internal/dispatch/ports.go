@@ -37,11 +37,16 @@ type Reader interface {
 	Task(ctx context.Context, key TaskKey) (Task, error)
 	// Tasks lists a tenant's tasks by id.
 	Tasks(ctx context.Context, tenant string) ([]Task, error)
+	// TasksIn lists a part of a tenant's tasks by id, by which they are named too. It reads like Entries.
+	TasksIn(ctx context.Context, tenant string, span Span[string]) iter.Seq2[Task, error]
 	// Approval finds an approval by its id, and gives ErrUnknownApproval if there is none.
 	Approval(ctx context.Context, tenant, id string) (Approval, error)
 	// Approvals lists a tenant's approvals in the order in which they were asked for. An empty task means every
 	// task, no states every state.
 	Approvals(ctx context.Context, tenant, task string, states ...ApprovalState) ([]Approval, error)
+	// ApprovalsIn lists a part of a tenant's approvals, or of those that wait for a person, in the order in which they were
+	// asked for. They are named by their ids. An empty task means every task. It reads like Entries.
+	ApprovalsIn(ctx context.Context, tenant, task string, waiting bool, span Span[string]) iter.Seq2[Approval, error]
 	// Records lists what the local writes of a tenant's tasks created, by task, tool and target. An empty task
 	// means every task.
 	Records(ctx context.Context, tenant, task string) ([]Record, error)
@@ -50,6 +55,9 @@ type Reader interface {
 	// Entries gives entries in the order of their commits, which within a task is that of step and number. It reads in
 	// short transactions, so that a slow consumer holds nothing up. An empty task means every task of the tenant.
 	Entries(ctx context.Context, tenant, task string) iter.Seq2[Entry, error]
+	// EntriesIn gives a part of the entries of one kind, in the same order and in the same way. Its ends are entries of
+	// the task, if there is one. What it costs does not depend on how many entries there are before and behind that part.
+	EntriesIn(ctx context.Context, tenant, task string, kind Kind, span Span[Place]) iter.Seq2[Entry, error]
 	// LastEntry gives that entry of a kind which was committed last, of all tasks of the tenant, if there is one.
 	LastEntry(ctx context.Context, tenant string, kind Kind) (e Entry, found bool, err error)
 }

@@ -32,6 +32,8 @@ type Decision struct {
 	Detail        string            `json:"detail,omitzero"`
 	// Input is what the policy saw. With it and the policy of that version the decision can be made again.
 	Input ijson.Raw `json:"input,omitzero"`
+	// Place is that of the row's entry.
+	Place dispatch.Place `json:"-"`
 }
 
 // Action is one row of the action log: one operation that ran.
@@ -48,6 +50,8 @@ type Action struct {
 	Approval      string          `json:"approval,omitzero"`
 	Reviewers     []string        `json:"reviewers,omitzero"`
 	PolicyVersion string          `json:"policy_version"`
+	// Place is that of the row's entry.
+	Place dispatch.Place `json:"-"`
 }
 
 // committed is the status of every row of the action log: it holds only what took place.
@@ -55,14 +59,14 @@ const committed dispatch.Status = "committed"
 
 // Decisions is the decision log.
 func Decisions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, error] {
-	return read(entries, dispatch.KindDecision, func(e dispatch.DecisionEntry) (Decision, error) {
+	return read(entries, dispatch.KindDecision, func(at dispatch.Place, e dispatch.DecisionEntry) (Decision, error) {
 		var in dispatch.Input
 		if err := ijson.Unmarshal(e.Input, &in); err != nil {
 			return Decision{}, err
 		}
 		row := Decision{Time: e.Time, Task: e.Task, Step: e.Step, CallID: e.CallID, Actor: e.Actor, Tool: in.Call.Tool,
 			Effect: e.Decision.Effect, Status: e.Status, Reasons: e.Decision.Reasons, Attempt: e.Attempt, Door: e.Door,
-			PolicyVersion: e.Decision.PolicyVersion, Detail: e.Detail, Input: e.Input}
+			PolicyVersion: e.Decision.PolicyVersion, Detail: e.Detail, Input: e.Input, Place: at}
 		if in.Call.Target != nil {
 			row.Target = *in.Call.Target
 		}
@@ -89,14 +93,14 @@ func LastDecision(ctx context.Context, r dispatch.Reader, tenant string) (last D
 
 // Actions is the action log.
 func Actions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Action, error] {
-	return read(entries, dispatch.KindAction, func(e dispatch.ActionEntry) (Action, error) {
+	return read(entries, dispatch.KindAction, func(at dispatch.Place, e dispatch.ActionEntry) (Action, error) {
 		return Action{Time: e.Time, Task: e.Task, Step: e.Step, CallID: e.CallID, Actor: e.Actor, Tool: e.Tool, Target: e.Target,
-			Operation: e.Operation, Status: committed, Approval: e.Approval, Reviewers: e.Reviewers, PolicyVersion: e.PolicyVersion}, nil
+			Operation: e.Operation, Status: committed, Approval: e.Approval, Reviewers: e.Reviewers, PolicyVersion: e.PolicyVersion, Place: at}, nil
 	})
 }
 
 // read gives a row for each entry of one kind, and ends at the first error.
-func read[Body, Row any](entries iter.Seq2[dispatch.Entry, error], kind dispatch.Kind, row func(Body) (Row, error)) iter.Seq2[Row, error] {
+func read[Body, Row any](entries iter.Seq2[dispatch.Entry, error], kind dispatch.Kind, row func(dispatch.Place, Body) (Row, error)) iter.Seq2[Row, error] {
 	return func(yield func(Row, error) bool) {
 		for e, err := range entries {
 			if err == nil && e.Kind != kind {
@@ -104,7 +108,7 @@ func read[Body, Row any](entries iter.Seq2[dispatch.Entry, error], kind dispatch
 			}
 			var r Row
 			if err == nil {
-				r, err = decode(e, row)
+				r, err = decode(e, func(b Body) (Row, error) { return row(e.Place(), b) })
 			}
 			if !yield(r, err) || err != nil {
 				return

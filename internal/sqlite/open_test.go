@@ -384,7 +384,7 @@ func TestListingsUseIndexes(t *testing.T) {
 	for _, sql := range []string{
 		sqlTask, sqlTasks, sqlApproval, sqlApprovalLatest, sqlApprovals, sqlApprovalsOfTask, sqlPending, sqlOperation,
 		sqlOperations, sqlOperationsOfTask, sqlRecordExists, sqlRecords, sqlRecordsOfTask, sqlEntries, sqlEntriesOfTask,
-		sqlEntryLast,
+		sqlEntryLast, sqlEntry, sqlApprovalSeq,
 	} {
 		require.NoError(t, each(s.writer.conn, "EXPLAIN QUERY PLAN "+sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
 			detail := stmt.GetText("detail")
@@ -396,6 +396,45 @@ func TestListingsUseIndexes(t *testing.T) {
 			return true, nil
 		}))
 	}
+}
+
+// What a part of a listing costs does not depend on what is beside it: it is found in an index whose order is that of the
+// listing, forwards and backwards, and which leaves no other rows. A task's entries of other kinds alone are passed over.
+func TestPartsOfListingsAreFoundInAnIndex(t *testing.T) {
+	s := openMemory(t)
+	for _, part := range []struct{ forwards, backwards, plan string }{
+		{bySeq.all(sqlEntriesKind), bySeq.nth(sqlEntriesKind),
+			"entries USING INDEX entries_kind (tenant=? AND kind=? AND rowid>? AND rowid<?)"},
+		{byPlace.all(sqlEntriesKindOfTask), byPlace.nth(sqlEntriesKindOfTask),
+			"entries USING INDEX sqlite_autoindex_entries_1 (tenant=? AND task=? AND (step,n)>(?,?) AND (step,n)<(?,?))"},
+		{bySeq.all(sqlApprovalsIn), bySeq.nth(sqlApprovalsIn),
+			"approvals USING INDEX approvals_tenant (tenant=? AND rowid>? AND rowid<?)"},
+		{bySeq.all(sqlApprovalsInTask), bySeq.nth(sqlApprovalsInTask),
+			"approvals USING INDEX approvals_task (tenant=? AND task=? AND rowid>? AND rowid<?)"},
+		{bySeq.all(sqlApprovalsWaiting), bySeq.nth(sqlApprovalsWaiting),
+			"approvals USING INDEX approvals_waiting (tenant=? AND rowid>? AND rowid<?)"},
+		{bySeq.all(sqlApprovalsWaitingInTask), bySeq.nth(sqlApprovalsWaitingInTask),
+			"approvals USING INDEX approvals_state (tenant=? AND state=? AND task=? AND rowid>? AND rowid<?)"},
+		{byID.all(sqlTasksIn), byID.nth(sqlTasksIn),
+			"tasks USING PRIMARY KEY (tenant=? AND id>? AND id<?)"},
+	} {
+		for _, sql := range []string{part.forwards, part.backwards} {
+			assert.Equal(t, []string{"SEARCH " + part.plan}, plan(t, s, sql), sql)
+		}
+	}
+	assert.Contains(t, plan(t, s, sqlApprovals), "SEARCH approvals USING INDEX approvals_state (tenant=? AND state=?)")
+	assert.Contains(t, plan(t, s, sqlApprovalsOfTask), "SEARCH approvals USING INDEX approvals_state (tenant=? AND state=? AND task=?)")
+	assert.Equal(t, []string{"SEARCH entries USING INDEX entries_kind (tenant=? AND kind=?)"}, plan(t, s, sqlEntryLast))
+}
+
+// plan is how SQLite means to go about a statement.
+func plan(t *testing.T, s *Store, sql string) (steps []string) {
+	t.Helper()
+	require.NoError(t, each(s.writer.conn, "EXPLAIN QUERY PLAN "+sql, nil, func(stmt *sqlite.Stmt) (bool, error) {
+		steps = append(steps, stmt.GetText("detail"))
+		return true, nil
+	}))
+	return steps
 }
 
 func makeStore(t *testing.T, path string) {

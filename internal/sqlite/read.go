@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"iter"
 
 	"zombiezen.com/go/sqlite"
 
@@ -97,33 +96,6 @@ func (r *Reader) Operations(ctx context.Context, tenant, task string) ([]dispatc
 	return list(ctx, r.readers, sql, bind, scanOperation)
 }
 
-// What one transaction of Entries reads at most; the bytes may be exceeded by one entry.
-const (
-	pageEntries = 500
-	pageBytes   = 1 << 20
-)
-
-// Entries gives entries in the order of their commits. It reads them page by page, each in a transaction that is over
-// before the consumer sees its entries.
-func (r *Reader) Entries(ctx context.Context, tenant, task string) iter.Seq2[dispatch.Entry, error] {
-	return func(yield func(dispatch.Entry, error) bool) {
-		var last position
-		for more := true; more; {
-			var page []dispatch.Entry
-			var err error
-			if page, last, more, err = r.page(ctx, tenant, task, last); err != nil {
-				yield(dispatch.Entry{}, err)
-				return
-			}
-			for _, e := range page {
-				if !yield(e, nil) {
-					return
-				}
-			}
-		}
-	}
-}
-
 // LastEntry gives the entry of a kind that was committed last.
 func (r *Reader) LastEntry(ctx context.Context, tenant string, kind dispatch.Kind) (last dispatch.Entry, found bool, err error) {
 	var e *dispatch.Entry
@@ -131,7 +103,7 @@ func (r *Reader) LastEntry(ctx context.Context, tenant string, kind dispatch.Kin
 		e, err = one(conn, sqlEntryLast, func(stmt *sqlite.Stmt) {
 			stmt.SetText(":tenant", tenant)
 			stmt.SetText(":kind", string(kind))
-		}, func(stmt *sqlite.Stmt) (dispatch.Entry, error) { return scanEntry(stmt), nil })
+		}, scanEntry)
 		return err
 	})
 	if err != nil || e == nil {
@@ -140,53 +112,22 @@ func (r *Reader) LastEntry(ctx context.Context, tenant string, kind dispatch.Kin
 	return *e, true, nil
 }
 
-// position is where a page ends. A task's entries are numbered in the order of their commits, so that its own order
-// needs no further index; a tenant's are in that of seq.
-type position struct {
-	seq     int64
-	begun   bool
-	step, n int64
-}
-
-func (r *Reader) page(ctx context.Context, tenant, task string, after position) (page []dispatch.Entry, last position, more bool, err error) {
-	last = after
-	sql, scope := scoped(sqlEntries, sqlEntriesOfTask, tenant, task)
-	bind := func(stmt *sqlite.Stmt) {
-		scope(stmt)
-		switch {
-		case task == "":
-			stmt.SetInt64(":after", after.seq)
-		case after.begun:
-			stmt.SetInt64(":step", after.step)
-			stmt.SetInt64(":n", after.n)
-		default:
-			stmt.SetInt64(":step", -1)
-			stmt.SetInt64(":n", 0)
-		}
-	}
-	size := 0
-	err = r.readers.snapshot(ctx, func(conn *sqlite.Conn) error {
-		return each(conn, sql, bind, func(stmt *sqlite.Stmt) (bool, error) {
-			if len(page) == pageEntries || size >= pageBytes {
-				more = true
-				return false, nil
-			}
-			e := scanEntry(stmt)
-			page = append(page, e)
-			size += len(e.Body)
-			last = position{seq: stmt.GetInt64("seq"), begun: true, step: int64(e.Step), n: int64(e.N)}
-			return true, nil
-		})
-	})
-	return page, last, more, err
-}
-
 // scoped chooses between a tenant's rows and one task's, and binds which.
 func scoped(ofTenant, ofTask, tenant, task string) (sql string, bind func(*sqlite.Stmt)) {
 	if task == "" {
-		return ofTenant, func(stmt *sqlite.Stmt) { stmt.SetText(":tenant", tenant) }
+		return ofTenant, scope(tenant, task)
 	}
-	return ofTask, func(stmt *sqlite.Stmt) { bindTaskKey(stmt, dispatch.TaskKey{Tenant: tenant, ID: task}) }
+	return ofTask, scope(tenant, task)
+}
+
+// scope binds a tenant and, if there is one, a task.
+func scope(tenant, task string) func(*sqlite.Stmt) {
+	return func(stmt *sqlite.Stmt) {
+		stmt.SetText(":tenant", tenant)
+		if task != "" {
+			stmt.SetText(":task", task)
+		}
+	}
 }
 
 func list[T any](ctx context.Context, r *readers, sql string, bind func(*sqlite.Stmt), scan func(*sqlite.Stmt) (T, error)) ([]T, error) {

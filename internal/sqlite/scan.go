@@ -87,12 +87,12 @@ func scanRecord(stmt *sqlite.Stmt) (dispatch.Record, error) {
 	}, nil
 }
 
-func scanEntry(stmt *sqlite.Stmt) dispatch.Entry {
+func scanEntry(stmt *sqlite.Stmt) (dispatch.Entry, error) {
 	return dispatch.Entry{
 		Task: scanTaskKey(stmt),
 		Step: int(stmt.GetInt64("step")),
 		N:    int(stmt.GetInt64("n")),
 		Kind: dispatch.Kind(stmt.GetText("kind")),
 		Body: getBytes(stmt, "body"),
-	}
+	}, nil
 }

@@ -12,6 +12,8 @@ var (
 	sqlTask string
 	//go:embed sql/tasks.sql
 	sqlTasks string
+	//go:embed sql/tasks_in.sql
+	sqlTasksIn string
 	//go:embed sql/task_create.sql
 	sqlTaskCreate string
 	//go:embed sql/task_change.sql
@@ -25,6 +27,16 @@ var (
 	sqlApprovals string
 	//go:embed sql/approvals_of_task.sql
 	sqlApprovalsOfTask string
+	//go:embed sql/approval_seq.sql
+	sqlApprovalSeq string
+	//go:embed sql/approvals_in.sql
+	sqlApprovalsIn string
+	//go:embed sql/approvals_in_task.sql
+	sqlApprovalsInTask string
+	//go:embed sql/approvals_waiting.sql
+	sqlApprovalsWaiting string
+	//go:embed sql/approvals_waiting_in_task.sql
+	sqlApprovalsWaitingInTask string
 	//go:embed sql/pending.sql
 	sqlPending string
 	//go:embed sql/approval_create.sql
@@ -54,6 +66,12 @@ var (
 	sqlEntries string
 	//go:embed sql/entries_of_task.sql
 	sqlEntriesOfTask string
+	//go:embed sql/entry.sql
+	sqlEntry string
+	//go:embed sql/entries_kind.sql
+	sqlEntriesKind string
+	//go:embed sql/entries_kind_of_task.sql
+	sqlEntriesKindOfTask string
 	//go:embed sql/entry_last.sql
 	sqlEntryLast string
 	//go:embed sql/entry_create.sql

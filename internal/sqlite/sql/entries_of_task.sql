@@ -1,3 +1,3 @@
 SELECT * FROM entries
-WHERE tenant = :tenant AND task = :task AND (step, n) > (:step, :n)
+WHERE tenant = :tenant AND task = :task AND (step, n) > (:after_step, :after_n)
 ORDER BY step, n

@@ -1,1 +1,1 @@
-SELECT * FROM entries WHERE tenant = :tenant AND kind = :kind ORDER BY seq DESC LIMIT 1
+SELECT * FROM entries INDEXED BY entries_kind WHERE tenant = :tenant AND kind = :kind ORDER BY seq DESC LIMIT 1

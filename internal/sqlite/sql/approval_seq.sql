@@ -1,0 +1,1 @@
+SELECT seq FROM approvals WHERE tenant = :tenant AND id = :id

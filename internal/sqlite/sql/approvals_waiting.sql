@@ -1,0 +1,2 @@
+SELECT * FROM approvals INDEXED BY approvals_waiting
+WHERE tenant = :tenant AND state = 'pending' AND seq > :after AND seq < :before
