@@ -341,3 +341,24 @@ func TestB096ADocumentIsText(t *testing.T) {
 	assert.Equal(t, len(texts), told)
 	assert.Equal(t, len(texts), strings.Count(d.read("s.db", "log", "actions", "--format", "json"), "\n"))
 }
+
+// What waits was within the limit when it came. A limit that is lower by now keeps it from being proposed again, and does
+// not make it look damaged to whoever reviews it.
+func TestALowerLimitAndACallThatWaits(t *testing.T) {
+	d := newDesktop(t)
+	proposal := call("x", "keep", map[string]any{"id": "a", "body": strings.Repeat("x", 5000)})
+	code, stdout, stderr := d.run("s.db", strings.NewReader(proposal), "run", "-")
+	require.Equal(t, exitWaiting, code, stdout+stderr)
+	var r dispatch.Result
+	require.NoError(t, json.Unmarshal([]byte(stdout), &r))
+	d.write("config.yaml", openConfig+"limits: {proposal_bytes: 1024}\n")
+	d.read("s.db", "review", "show", r.Approval.ID)
+	d.read("s.db", "review", "approve", r.Approval.ID, "--signature", r.Approval.Signature)
+	code, stdout, stderr = d.run("s.db", strings.NewReader(""), "run", "--approved")
+	assert.Equal(t, exitDenied, code, stderr)
+	assert.Contains(t, stdout, fmt.Sprintf("it is %d bytes long; the limit is 1024", len(proposal)))
+	assert.Empty(t, d.records("s.db"))
+	d.write("config.yaml", openConfig)
+	d.read("s.db", "run", "--approved")
+	assert.Len(t, d.records("s.db"), 1)
+}
