@@ -362,3 +362,16 @@ func TestALowerLimitAndACallThatWaits(t *testing.T) {
 	d.read("s.db", "run", "--approved")
 	assert.Len(t, d.records("s.db"), 1)
 }
+
+// Whatever the limit lets in can be decided again from the record.
+func TestALongProposalIsDecidedAgain(t *testing.T) {
+	d := newDesktop(t)
+	d.write("config.yaml", openConfig+"limits: {proposal_bytes: 16777216, decision_time: 1m}\n")
+	code, stdout, stderr := d.run("s.db", strings.NewReader(call("x", "keep", map[string]any{"id": "a", "body": strings.Repeat("x", 5*mebibyte)})), "run", "-")
+	require.Equal(t, exitWaiting, code, stdout+stderr)
+	var row struct{ Input json.RawMessage }
+	require.NoError(t, json.Unmarshal([]byte(d.read("s.db", "log", "decisions", "--inputs", "--format", "json")), &row))
+	code, stdout, stderr = d.run("s.db", strings.NewReader(string(row.Input)), "policy", "eval")
+	assert.Equal(t, exitWaiting, code, stderr)
+	assert.Contains(t, stdout, `"status":"approval_required"`)
+}
