@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"strings"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 )
@@ -27,9 +28,42 @@ type failure struct {
 func (e *failure) Error() string { return e.err.Error() }
 func (e *failure) Unwrap() error { return e.err }
 
+// hint adds what a person can do, in one line.
 func (e *failure) hint(fix string) *failure {
-	e.fix = fix
+	e.fix = printable(fix)
 	return e
+}
+
+// linesOf gives what an error says, a line for each of the errors that it joins. A line break anywhere else came with a
+// name or a text of somebody else's, and begins no line of ours.
+func linesOf(err error) []string {
+	whole := err.Error()
+	switch e := err.(type) {
+	case interface{ Unwrap() []error }:
+		var lines, parts []string
+		for _, part := range e.Unwrap() {
+			parts = append(parts, part.Error())
+			lines = append(lines, linesOf(part)...)
+		}
+		if heading, ok := strings.CutSuffix(whole, strings.Join(parts, "\n")); ok {
+			if heading != "" {
+				lines = append([]string{printable(strings.TrimSuffix(heading, "\n"))}, lines...)
+			}
+			return lines
+		}
+	case interface{ Unwrap() error }:
+		inner := e.Unwrap()
+		if inner == nil {
+			break
+		}
+		before, after, ok := strings.Cut(whole, inner.Error())
+		if lines := linesOf(inner); ok && len(lines) > 1 {
+			lines[0] = printable(before) + lines[0]
+			lines[len(lines)-1] += printable(after)
+			return lines
+		}
+	}
+	return []string{printable(whole)}
 }
 
 func misuse(err error) *failure { return &failure{code: exitMisuse, err: err} }

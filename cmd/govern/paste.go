@@ -58,8 +58,12 @@ func (s *system) forMode(ap dispatch.Approval, words ...string) []string {
 	return words
 }
 
-// shellWord quotes what a shell would take apart.
+// shellWord quotes what a shell would take apart. What a terminal would obey or hide stands in it as its bytes, in the
+// quotes that read them (POSIX 2024, and most shells before).
 func shellWord(s string) string {
+	if printable(s) != s {
+		return "$'" + visible(strings.NewReplacer(`\`, `\\`, `'`, `\'`).Replace(s), octal) + "'"
+	}
 	plain := func(r rune) bool {
 		return r > 127 || 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("-_./:=@%+,", r)
 	}
@@ -67,6 +71,15 @@ func shellWord(s string) string {
 		return s
 	}
 	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}
+
+// octal is a character as a shell reads it between $' and '. Unlike hex digits, three octal ones take in no digit after them.
+func octal(r rune) string {
+	var b strings.Builder
+	for _, c := range []byte(string(r)) {
+		fmt.Fprintf(&b, `\%03o`, c)
+	}
+	return b.String()
 }
 
 // createTask is the command that makes a task.

@@ -7,12 +7,13 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
-// maxInput bounds one input, which holds a proposal and the facts around it.
-const maxInput = 4 << 20
+// maxInput bounds one input, which holds a proposal, as long as any configuration lets it be, and the facts around it.
+const maxInput = config.MostProposalBytes + 4<<20
 
 func (a *app) policyEval() *cobra.Command {
 	var file string

@@ -59,11 +59,11 @@ func (a *app) notLoaded(cmd *cobra.Command, g governed, err error, f *format) er
 	if last == (inForce{}) {
 		return err
 	}
-	said := misuse(err)
+	said := misuse(err).hint("until then no new process starts, and one that is running keeps its policy; " + last.String())
 	if fix := hint(err); fix != "" {
-		said.fix = fix + "\n"
+		said.fix = fix + "\n" + said.fix
 	}
-	return said.hint(said.fix + "until then no new process starts, and one that is running keeps its policy; " + last.String())
+	return said
 }
 
 // otherInForce is inForce if that is another version than the one that was loaded: a running process may not have taken

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -79,7 +80,8 @@ func (l *live) system(ctx context.Context, say func(format string, args ...any))
 		}
 	}
 	if err != nil {
-		say("the changed files are not used, and policy %s stays: %v\n%s", s.snapshot.Version, err, hint(err))
+		why := linesOf(fmt.Errorf("the changed files are not used, and policy %s stays: %w", s.snapshot.Version, err))
+		say("%s", strings.Join(append(why, hint(err)), "\n"))
 		return s, nil
 	}
 	next := newSystem(g, s.store)

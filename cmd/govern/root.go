@@ -48,15 +48,20 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	code := exitCode(err)
 	var quiet quietError
 	if err != nil && !errors.As(err, &quiet) {
-		prefix := "govern: "
-		for line := range strings.SplitSeq(err.Error()+"\n"+hint(err), "\n") {
-			if line != "" {
-				fmt.Fprintln(stderr, prefix+printable(line))
-			}
-			prefix = "  "
-		}
+		a.complain(append(linesOf(err), strings.Split(hint(err), "\n")...))
 	}
 	return code
+}
+
+// complain tells people something in several lines.
+func (a *app) complain(lines []string) {
+	prefix := "govern: "
+	for _, line := range lines {
+		if line != "" {
+			fmt.Fprintln(a.stderr, prefix+line)
+		}
+		prefix = "  "
+	}
 }
 
 func (a *app) root() *cobra.Command {

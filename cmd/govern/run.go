@@ -252,13 +252,11 @@ func (r *proposals) note(format string, args ...any) {
 	if r.progress {
 		fmt.Fprint(r.stderr, "\r")
 	}
-	for i, line := range strings.Split(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n") {
-		prefix := "govern: "
-		if i > 0 {
-			prefix = "  "
-		}
-		fmt.Fprintln(r.stderr, prefix+printable(line))
+	var lines []string
+	for line := range strings.SplitSeq(strings.TrimSpace(fmt.Sprintf(format, args...)), "\n") {
+		lines = append(lines, printable(line))
 	}
+	r.complain(lines)
 }
 
 func plural(n int, what string) string {

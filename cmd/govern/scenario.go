@@ -215,7 +215,8 @@ type junitFailure struct {
 	Text    string `xml:",chardata"`
 }
 
-// writeJUnit makes a suite of each category, in the order in which they appear.
+// writeJUnit makes a suite of each category, in the order in which they appear. XML has no way to write some characters,
+// and what shows it obeys others; so texts stand in it as people are shown them.
 func writeJUnit(w io.Writer, reports []scenario.Report) error {
 	var out junitSuites
 	at := map[string]int{}
@@ -228,14 +229,18 @@ func writeJUnit(w io.Writer, reports []scenario.Report) error {
 		if !ok {
 			i = len(out.Suites)
 			at[name] = i
-			out.Suites = append(out.Suites, junitSuite{Name: name})
+			out.Suites = append(out.Suites, junitSuite{Name: printable(name)})
 		}
 		s := &out.Suites[i]
 		s.Tests++
-		c := junitCase{Class: name, Name: r.Name}
+		c := junitCase{Class: printable(name), Name: printable(r.Name)}
 		if !r.Passed {
 			s.Failures++
-			c.Failure = &junitFailure{Message: r.Failures[0], Text: strings.Join(r.Failures, "\n")}
+			var failures []string
+			for _, f := range r.Failures {
+				failures = append(failures, printable(f))
+			}
+			c.Failure = &junitFailure{Message: failures[0], Text: strings.Join(failures, "\n")}
 		}
 		s.Cases = append(s.Cases, c)
 	}

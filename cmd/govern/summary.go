@@ -28,7 +28,7 @@ func (r *proposals) summary(ctx context.Context, failed bool) {
 	for _, status := range r.order {
 		line := fmt.Sprintf("  %5d %s", r.counts[status], status)
 		if remedy := r.remedies[status]; remedy != "" {
-			line += ": " + remedy
+			line += ": " + printable(remedy)
 		}
 		fmt.Fprintln(w, line)
 	}

@@ -81,15 +81,24 @@ func (a *app) showTool(d dispatch.Definition, profiles []string) error {
 			fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
 		}
 	}
-	if _, err = fmt.Fprintf(a.stdout, "arguments\n%s\n", schema); err != nil || d.Output == nil {
+	if _, err = fmt.Fprintf(a.stdout, "arguments\n%s\n", visibleLines(schema)); err != nil || d.Output == nil {
 		return err
 	}
 	output, err := ijson.Indent(d.Output)
 	if err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(a.stdout, "gives\n%s\n", output)
+	_, err = fmt.Fprintf(a.stdout, "gives\n%s\n", visibleLines(output))
 	return err
+}
+
+// visibleLines shows JSON that was laid out over several lines. Its strings have no line breaks of their own.
+func visibleLines(laidOut ijson.Raw) string {
+	lines := strings.Split(string(laidOut), "\n")
+	for i, line := range lines {
+		lines[i] = visible(line, jsonEscape)
+	}
+	return strings.Join(lines, "\n")
 }
 
 func bytesOrNone(n int) string {

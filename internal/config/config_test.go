@@ -18,6 +18,7 @@ import (
 	"github.com/policy-dispatch/govern"
 	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/strictyaml"
 )
 
 func builtin(t testing.TB) config.Config {
@@ -412,12 +413,15 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 	assert.EqualError(t, err, pipe+" is no regular file")
 }
 
+// FuzzRead: whatever a configuration holds, what is wrong with it is said with its place, or it is one that means the same
+// whenever and in whatever form it is read.
 func FuzzRead(f *testing.F) {
 	shipped, err := govern.Files.ReadFile("config.yaml")
 	require.NoError(f, err)
 	f.Add(shipped)
 	for _, text := range []string{"profiles: {w: {max_steps: 3}}\n", "tools: {a: {schema: {}}}\n", "resources: {readable: {w: {a: true}}}\n", "tools: {a: {schema: x.json}}\n",
-		"limits: {decision_time: 1s}\n", "a: &x 1\nb: *x\n", "{}", "---\n---\n"} {
+		"limits: {decision_time: 1s}\n", "a: &x 1\nb: *x\n", "{}", "---\n---\n", "state: \"a\\e\\nb\"\ntask: t\nactor: a\nprofiles: {p: {tools: [a], max_steps: 1, budgets: {cost: 1}}}\ntasks: {t: {profile: p, actor: a, mode: dry_run}}\n",
+		"reviewers: {\"\\u202e\": {roles: [x]}}\n", "documents: {a: {text: \"\", version: v, content_type: t}}\n", "policy: [\"\\n\"]\norg: [a, a]\n", "profiles: {p: {max_steps: 1e3}}\n", "limits: {proposal_bytes: 9007199254740993}\n"} {
 		f.Add([]byte(text))
 	}
 	base := builtin(f)
@@ -426,25 +430,37 @@ func FuzzRead(f *testing.F) {
 		if bytes.Contains(b, []byte("/")) {
 			return // it could name a file of this machine, such as one that never ends
 		}
-		file := filepath.Join(dir, "config.yaml")
+		file, inJSON := filepath.Join(dir, "config.yaml"), filepath.Join(dir, "config.json")
+		_ = os.Remove(inJSON) // of the last text, which this one could name
 		require.NoError(t, os.WriteFile(file, b, 0o600))
 		c, err := config.Read(file, base)
 		if err != nil {
+			assert.True(t, strings.HasPrefix(err.Error(), file+":"), "%v", err)
 			return
 		}
-		one, err := c.Canonical()
-		require.NoError(t, err)
 		again, err := config.Read(file, base)
 		require.NoError(t, err)
-		two, err := again.Canonical()
+		document, err := strictyaml.Only(file, b)
 		require.NoError(t, err)
-		assert.Equal(t, string(one), string(two))
-		values, err := c.Values()
+		require.NoError(t, os.WriteFile(inJSON, document.JSON(), 0o600))
+		other, err := config.Read(inJSON, base)
 		require.NoError(t, err)
-		keys := map[string]bool{}
-		for _, v := range values {
-			assert.False(t, keys[v.Key], "%s is listed twice", v.Key)
-			keys[v.Key] = true
-		}
+		assert.Equal(t, meaning(t, c), meaning(t, again))
+		assert.Equal(t, meaning(t, c), meaning(t, other))
 	})
+}
+
+// meaning is everything that a configuration says, by key; the digest of the whole stands under the empty one.
+func meaning(t *testing.T, c config.Config) map[string]string {
+	t.Helper()
+	form, err := c.Canonical()
+	require.NoError(t, err)
+	said := map[string]string{"": string(form)}
+	values, err := c.Values()
+	require.NoError(t, err)
+	for _, v := range values {
+		assert.NotContains(t, said, v.Key, "it is listed twice")
+		said[v.Key] = string(v.Value)
+	}
+	return said
 }

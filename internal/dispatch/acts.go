@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode/utf8"
 )
 
 // Errors of what people do. Each changes nothing.
@@ -11,6 +12,7 @@ var (
 	ErrReviewDecision   = &Error{Misuse, "review_decision", `a review says "approved" or "rejected", and nothing else`}
 	ErrReviewLifetime   = &Error{Misuse, "review_lifetime", "the lifetime of an approval is a whole number of steps"}
 	ErrReviewReason     = &Error{Misuse, "review_reason", "this approval needs a reason with every vote; give one with --reason"}
+	ErrReviewText       = &Error{Misuse, "review_text", "the reason is not UTF-8; write it again"}
 	ErrReviewCancelled  = &Error{Refused, "task_cancelled", "the task was cancelled; nothing of it can be reviewed or reopened any more"}
 	ErrNothingPending   = &Error{Refused, "nothing_pending", "no pending approval matches this call exactly; list what waits with govern review list"}
 	ErrAlreadyReviewed  = &Error{Refused, "already_reviewed", "the approval does not wait for a vote any more"}
@@ -131,6 +133,14 @@ func (r Review) check(terms Terms) error {
 	if terms.ReasonRequired && r.Reason == "" {
 		return ErrReviewReason
 	}
+	return checkReason(r.Reason)
+}
+
+// checkReason refuses what no record could hold as it was written.
+func checkReason(reason string) error {
+	if !utf8.ValidString(reason) {
+		return ErrReviewText
+	}
 	return nil
 }
 
@@ -148,6 +158,9 @@ func (c *Commit) recordReview(kind Kind, r Review, now time.Time) error {
 }
 
 func nextReopen(t Task, a Approval, reviewer, reason string, now time.Time) (Commit, error) {
+	if err := checkReason(reason); err != nil {
+		return Commit{}, err
+	}
 	switch {
 	case a.lapsed(t.Steps+1, now):
 	case a.State != Rejected && a.State != Expired:

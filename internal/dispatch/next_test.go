@@ -162,6 +162,7 @@ func TestTermsOfAReview(t *testing.T) {
 		{"B047: rejecting one's own", Terms{DistinctFromActor: true}, Review{Reviewer: "learner", Decision: "rejected"}, nil, Rejected, 0},
 		{"one's own, where that is allowed", Terms{}, Review{Reviewer: "learner", Decision: "approved"}, nil, Approved, 10},
 		{"no reason", Terms{ReasonRequired: true}, Review{Reviewer: "maya", Decision: "approved"}, ErrReviewReason, "", 0},
+		{"a reason that is no text", Terms{}, Review{Reviewer: "maya", Decision: "rejected", Reason: "a\xff"}, ErrReviewText, "", 0},
 		{"a reason", Terms{ReasonRequired: true}, Review{Reviewer: "maya", Decision: "approved", Reason: "checked"}, nil, Approved, 10},
 	} {
 		t.Run(row.name, func(t *testing.T) {

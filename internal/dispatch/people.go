@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"time"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 // What people do, on paths that no agent reaches. None of it counts a step or runs anything.
@@ -40,8 +42,10 @@ func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (s
 	if signature != a.Signature {
 		return subject{}, ErrSignatureDiffers
 	}
-	// As it was stored: what the tool drops by now was a part of what was signed.
-	call := decode(a.Proposal, 0, d.snapshot.Load().Limits)
+	// As it was stored: what the tool drops by now was a part of what was signed, and a limit that is lower by now is for
+	// what arrives.
+	stored := ijson.Limits{Bytes: len(a.Proposal), Depth: ijson.DefaultLimits.Depth}
+	call := decode(a.Proposal, 0, stored)
 	if err := call.sign(d.key, a.Task, a.Actor); err != nil || call.Signature != signature {
 		return subject{}, ErrProposalDiffers
 	}

@@ -11,12 +11,11 @@ import (
 
 // Canonical reads exactly one I-JSON value (RFC 7493) and gives its canonical form (RFC 8785) in a slice of its own.
 //
-// It refuses, with an *Error: a text longer or deeper than the limits; anything but white space around the value;
+// It refuses, with an *Error: a text longer or deeper than the limits, or whose canonical form would be longer (1e20 has
+// 21 digits there); anything but white space around the value;
 // what is not UTF-8; lone surrogates; names that are equal after unescaping, at any depth; an integer, by its exact
 // decimal value, whose canonical form denotes another decimal; and numbers beyond the range of a double, also
 // towards zero, or with an exponent of more than five digits. A fraction becomes the nearest double.
-//
-// The canonical form can be longer than the text: 1e20 has 21 digits there.
 func Canonical(b []byte, lim Limits) (Raw, error) {
 	if len(b) > lim.Bytes {
 		return nil, &Error{Offset: int64(lim.Bytes), Rule: fmt.Sprintf("longer than %d bytes", lim.Bytes)}
@@ -24,7 +23,12 @@ func Canonical(b []byte, lim Limits) (Raw, error) {
 	if err := check(b, min(lim.Depth, deepest)); err != nil {
 		return nil, err
 	}
-	return canonicalize(make([]byte, 0, len(b)), b)
+	canonical, err := canonicalize(make([]byte, 0, len(b)), b)
+	if err == nil && len(canonical) > lim.Bytes {
+		// Whatever accepts the text has to accept its canonical form too: that is what is stored, and proposed again.
+		return nil, &Error{Offset: int64(len(b)), Rule: fmt.Sprintf("longer than %d bytes in its canonical form", lim.Bytes)}
+	}
+	return canonical, err
 }
 
 var rfc8785 = json.JoinOptions(

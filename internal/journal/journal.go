@@ -30,6 +30,8 @@ type Decision struct {
 	Door          string            `json:"door"`
 	PolicyVersion string            `json:"policy_version"`
 	Detail        string            `json:"detail,omitzero"`
+	// Length counts the bytes of a proposal that was none.
+	Length int64 `json:"length,omitzero"`
 	// Input is what the policy saw. With it and the policy of that version the decision can be made again.
 	Input ijson.Raw `json:"input,omitzero"`
 	// Place is that of the row's entry.
@@ -66,7 +68,7 @@ func Decisions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, err
 		}
 		row := Decision{Time: e.Time, Task: e.Task, Step: e.Step, CallID: e.CallID, Actor: e.Actor, Tool: in.Call.Tool,
 			Effect: e.Decision.Effect, Status: e.Status, Reasons: e.Decision.Reasons, Attempt: e.Attempt, Door: e.Door,
-			PolicyVersion: e.Decision.PolicyVersion, Detail: e.Detail, Input: e.Input, Place: at}
+			PolicyVersion: e.Decision.PolicyVersion, Detail: e.Detail, Length: e.Length, Input: e.Input, Place: at}
 		if in.Call.Target != nil {
 			row.Target = *in.Call.Target
 		}

@@ -57,6 +57,15 @@ func (f Findings) Error() string {
 	return b.String()
 }
 
+// Unwrap gives each as an error of its own.
+func (f Findings) Unwrap() []error {
+	var all []error
+	for _, one := range f {
+		all = append(all, errors.New(one.String()))
+	}
+	return all
+}
+
 // err is f as an error, in the order of its places, each thing once.
 func (f Findings) err() error {
 	if len(f) == 0 {

@@ -88,7 +88,9 @@ func runTests(ctx context.Context, files []file, data document) ([]*tester.Resul
 		CapturePrintOutput(true).
 		RunTests(ctx, txn)
 	if err != nil {
-		return nil, fmt.Errorf("the policy's tests do not compile: %w", err)
+		var found Findings
+		found.addErrors(err)
+		return nil, fmt.Errorf("the policy's tests do not compile: %w", found.err())
 	}
 	var found []*tester.Result
 	for r := range ch {

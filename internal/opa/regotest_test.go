@@ -56,6 +56,7 @@ func TestTestRefuses(t *testing.T) {
 		"skipped tests alone":    {"package policy_test\n\ntodo_test_a if true\n", "here: every Rego test is skipped"},
 		"a test that is broken":  {"package policy_test\n\ntest_a if {\n", "here/a_test.rego"},
 		"a clock":                {"package policy_test\n\ntest_a if time.now_ns() > 0\n", "undefined function time.now_ns"},
+		"two faults":             {"package policy_test\n\ntest_a if f(1)\n\ntest_b if g(1)\n", "the policy's tests do not compile: the policy has 2 faults\nhere/a_test.rego:3: rego_type_error: undefined function f\nhere/a_test.rego:5: "},
 		"a test that is unclean": {"package policy_test\n\ntest_a if {\n\tx := 1\n\ttrue\n}\n", "here/a_test.rego:4"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,14 +1,17 @@
 package strictyaml_test
 
 import (
-	"encoding/json"
+	"bytes"
 	"errors"
+	"maps"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	"go.yaml.in/yaml/v3"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/strictyaml"
@@ -249,11 +252,15 @@ func TestJSON(t *testing.T) {
 	}
 }
 
+// FuzzUnmarshal: whatever a file holds, it is refused in one line with its place and what to do, or means what another
+// reader of YAML reads in it, and means that again when it is written anew.
 func FuzzUnmarshal(f *testing.F) {
 	for _, text := range []string{
 		"a: 1\n", "a: {b: [1, 2.5, null, yes, 2026-07-01]}\n", "- 'x'\n- \"\\u00e9\"\n- |\n  y\n", "a: &x 1\nb: *x\n",
 		"!!str 1", "<<: a", "0x1f", ".inf", "1e400", "---\na\n---\nb\n", "? [a]\n: b\n", "a: 1\na: 2\n", "%YAML 1.2\n---\na\n",
-		`{"a":"\ud834\udd1e"}`, "a: >-\n  b\n\n  c\n# d\n",
+		`{"a":"\ud834\udd1e"}`, "a: >-\n  b\n\n  c\n# d\n", "a: &a [x,x]\nb: &b [*a,*a]\nc: [*b,*b]\n", "a: 010\nb: 1_000\nc: 0o17\nd: +1\ne: .5\nf: 1e3\n",
+		"\"\\e[31m\\u202e\": 1\n\"\\e[31m\\u202e\": 2\n", "a: \"\\x1b\\n\\0\"\n", "a: True\nb: no\nc: ~\nd: Null\n", "\xef\xbb\xbfa: 1\n", "a: 9007199254740993\n", "'': ''\n",
+		"- - - - 1\n", "a:\n  b\n  : c\n", "a: 12:30:45\n", "{a, b: , c: [,]}",
 	} {
 		f.Add([]byte(text))
 	}
@@ -261,19 +268,66 @@ func FuzzUnmarshal(f *testing.F) {
 		for _, file := range []string{"f.yaml", "f.json"} {
 			var raw ijson.Raw
 			err := strictyaml.Unmarshal(file, text, &raw)
-			if err != nil {
+			for _, err := range []error{err, strictyaml.Unmarshal(file, text, new(config))} {
+				if err == nil {
+					continue
+				}
 				var e *strictyaml.Error
 				require.True(t, errors.As(err, &e), "%T", err)
+				assert.Equal(t, file, e.File)
 				assert.NotEmpty(t, e.Problem)
-				_ = strictyaml.Unmarshal(file, text, new(config))
+				assert.True(t, 0 <= e.Line && e.Line <= lines(text)+1, "line %d", e.Line) // the parser sees the end of the file as a line
+			}
+			if err != nil {
 				continue
 			}
-			_, err = ijson.Canonical(raw, ijson.Limits{Bytes: len(raw), Depth: ijson.DefaultLimits.Depth})
+			form, err := ijson.Canonical(raw, ijson.Limits{Bytes: 32 << 20, Depth: ijson.DefaultLimits.Depth})
 			require.NoError(t, err)
-			assert.True(t, json.Valid(raw))
 			var value any
 			require.NoError(t, strictyaml.Unmarshal(file, text, &value))
-			_ = strictyaml.Unmarshal(file, text, new(config))
+			if file == "f.yaml" {
+				var theirs any
+				require.NoError(t, yaml.Unmarshal(text, &theirs))
+				assert.True(t, alike(theirs, value), "%#v and %#v", theirs, value)
+			}
+			anew, err := yaml.Marshal(value)
+			require.NoError(t, err)
+			var again ijson.Raw
+			require.NoError(t, strictyaml.Unmarshal("again.yaml", anew, &again), "%s", anew)
+			again, err = ijson.Canonical(again, ijson.Limits{Bytes: 32 << 20, Depth: ijson.DefaultLimits.Depth})
+			require.NoError(t, err)
+			assert.Equal(t, string(form), string(again))
 		}
 	})
+}
+
+// lines counts lines as YAML breaks them.
+func lines(text []byte) int {
+	n := 1
+	for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
+		n += bytes.Count(text, []byte(end))
+	}
+	return n
+}
+
+// alike says whether two readers of YAML read one value: ours reads JSON's types alone, so a time stays a text.
+func alike(theirs, ours any) bool {
+	switch v := theirs.(type) {
+	case []any:
+		o, ok := ours.([]any)
+		return ok && slices.EqualFunc(v, o, alike)
+	case map[string]any:
+		o, ok := ours.(map[string]any)
+		return ok && maps.EqualFunc(v, o, alike)
+	case int:
+		return float64(v) == ours
+	case int64:
+		return float64(v) == ours
+	case uint64:
+		return float64(v) == ours
+	case time.Time:
+		_, ok := ours.(string)
+		return ok
+	}
+	return theirs == ours
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -29,6 +30,9 @@ func compile(name string, source ijson.Raw) (*schema, error) {
 		return nil, err
 	}
 	compiled, err := c.Compile(location)
+	if invalid, ok := errors.AsType[*jsonschema.SchemaValidationError](err); ok {
+		return nil, fmt.Errorf("not valid against metaschema: %s", leaves(invalid.Err))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -36,6 +40,19 @@ func compile(name string, source ijson.Raw) (*schema, error) {
 		return nil, fmt.Errorf("the schema is of draft %d; only draft 2020-12 is supported", compiled.DraftVersion)
 	}
 	return &schema{compiled}, nil
+}
+
+// leaves gives in one line what stands at the leaves of a validator's report, which is a tree of indented lines.
+func leaves(report error) string {
+	depth := func(line string) int { return len(line) - len(strings.TrimLeft(line, " ")) }
+	lines := strings.Split(report.Error(), "\n")
+	var said []string
+	for i, line := range lines {
+		if i > 0 && (i == len(lines)-1 || depth(lines[i+1]) <= depth(line)) {
+			said = append(said, strings.TrimPrefix(strings.TrimSpace(line), "- "))
+		}
+	}
+	return strings.Join(said, "; ")
 }
 
 // noLoader keeps the compiler from opening what a schema refers to.

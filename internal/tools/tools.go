@@ -113,6 +113,15 @@ func (e DefinitionError) Error() string {
 // DefinitionErrors is everything that is wrong with some definitions.
 type DefinitionErrors []DefinitionError
 
+// Unwrap gives each as an error of its own.
+func (e DefinitionErrors) Unwrap() []error {
+	var all []error
+	for _, one := range e {
+		all = append(all, one)
+	}
+	return all
+}
+
 func (e DefinitionErrors) Error() string {
 	lines := make([]string, 0, len(e))
 	for _, one := range e {
