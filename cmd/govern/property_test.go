@@ -31,7 +31,7 @@ func TestAnySequenceKeepsThePromises(t *testing.T) {
 	reduced.snapshot.Tools = whole.snapshot.Tools
 
 	rapid.Check(t, func(rt *rapid.T) {
-		l := emptyLab(t, whole.governed)
+		l := emptyLab(t, whole.governed, "")
 		defer func() { require.NoError(rt, l.store.Close()) }()
 		s := &sequence{lab: l, rt: rt, whole: whole.governed, reduced: reduced, tasks: map[string]string{l.task: l.who.Actor}}
 		for range rapid.IntRange(10, 60).Draw(rt, "length") {
