@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -105,12 +106,22 @@ func (db *database) explain(err error) error {
 	case sqlite.ResultCorrupt:
 		return fmt.Errorf("%s is damaged; restore it from a backup: %w", db.name, err)
 	case sqlite.ResultFull:
-		return fmt.Errorf("no room to write %s; free some space on its disk: %w", db.name, err)
-	case sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultAuth:
+		return db.full(err)
+	case sqlite.ResultIOErr:
+		return db.failing(err)
+	case sqlite.ResultCantOpen: // whose reason SQLite does not tell
+		return fmt.Errorf("this user cannot write %s, or its disk fails; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, see that the disk works and has room, or give the store another path: %w",
+			db.name, filepath.Dir(db.name), err)
+	case sqlite.ResultReadOnly, sqlite.ResultPerm, sqlite.ResultAuth:
 		return db.unwritable(err)
 	}
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, fs.ErrPermission):
 		return db.unwritable(err)
+	case errors.Is(err, syscall.ENOSPC):
+		return db.full(err)
+	case errors.Is(err, syscall.EIO):
+		return db.failing(err)
 	}
 	return err
 }
@@ -118,4 +129,21 @@ func (db *database) explain(err error) error {
 func (db *database) unwritable(err error) error {
 	return fmt.Errorf("this user cannot write %s; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, or give the store another path: %w",
 		db.name, filepath.Dir(db.name), err)
+}
+
+func (db *database) full(err error) error {
+	return fmt.Errorf("no room to write %s; free some space on its disk: %w", db.name, err)
+}
+
+func (db *database) failing(err error) error {
+	return fmt.Errorf("reading or writing %s failed; see that its disk works and has room, and try again: %w", db.name, err)
+}
+
+// IsDiskFault says whether an error of a store is one of the disk below it, and not of the file that was named.
+func IsDiskFault(err error) bool {
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultCorrupt, sqlite.ResultFull, sqlite.ResultIOErr:
+		return true
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EIO)
 }
