@@ -63,7 +63,7 @@ func (v victim) fail(t *testing.T, f fault, at []moment) {
 }
 
 // remedy is what a person is told to do about a fault of the disk.
-var remedy = regexp.MustCompile(`free some space on its disk|see that its disk works and has room|see that the disk works and has room`)
+var remedy = regexp.MustCompile(`free some space on its disk|see that its disk works`)
 
 // survived examines what a run with a fault said and left, and whether the same command works without the fault.
 func (v victim) survived(t *testing.T, name string, m moment, r traced) (done bool) {

@@ -20,9 +20,9 @@ func killEverywhere(t *testing.T, v victim) {
 	v.kill(t, v.plan(t, append([]string{"fcntl"}, mutations...)...))
 }
 
-func TestLongKilledAnywhereInARedemption(t *testing.T)  { killEverywhere(t, redeeming(t)) }
-func TestLongKilledAnywhereInTheFirstRun(t *testing.T)  { killEverywhere(t, beginning(t)) }
-func TestLongKilledAnywhereInAnApproval(t *testing.T)   { killEverywhere(t, approving(t)) }
+func TestLongKilledAnywhereInARedemption(t *testing.T)  { t.Parallel(); killEverywhere(t, redeeming(t)) }
+func TestLongKilledAnywhereInTheFirstRun(t *testing.T)  { t.Parallel(); killEverywhere(t, beginning(t)) }
+func TestLongKilledAnywhereInAnApproval(t *testing.T)   { t.Parallel(); killEverywhere(t, approving(t)) }
 func TestLongOneApprovalForManyProcesses(t *testing.T)  { redeemRounds(t, 200) }
 func TestLongB045ApproveAndRejectTogether(t *testing.T) { opposed(t, 100) }
 

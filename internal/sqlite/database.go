@@ -109,14 +109,11 @@ func (db *database) explain(err error) error {
 		return db.full(err)
 	case sqlite.ResultIOErr:
 		return db.failing(err)
-	case sqlite.ResultCantOpen: // whose reason SQLite does not tell
-		return fmt.Errorf("this user cannot write %s, or its disk fails; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, see that the disk works and has room, or give the store another path: %w",
-			db.name, filepath.Dir(db.name), err)
-	case sqlite.ResultReadOnly, sqlite.ResultPerm, sqlite.ResultAuth:
+	case sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultAuth:
 		return db.unwritable(err)
 	}
 	switch {
-	case errors.Is(err, fs.ErrPermission):
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return db.unwritable(err)
 	case errors.Is(err, syscall.ENOSPC):
 		return db.full(err)
@@ -126,8 +123,9 @@ func (db *database) explain(err error) error {
 	return err
 }
 
+// unwritable names every reason that there may be: SQLite tells none.
 func (db *database) unwritable(err error) error {
-	return fmt.Errorf("this user cannot write %s; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, or give the store another path: %w",
+	return fmt.Errorf("this user cannot write %s; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, see that its disk works, has room and is mounted for writing, or give the store another path: %w",
 		db.name, filepath.Dir(db.name), err)
 }
 
