@@ -5,6 +5,10 @@ package main
 import (
 	"os"
 	"testing"
+
+	"github.com/stretchr/testify/require"
+	zsqlite "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 )
 
 // failEverywhere lets each call of a command that opens or changes a file fail once, and those at which something else
@@ -33,4 +37,23 @@ func TestLongFullDisk(t *testing.T) {
 			fillDisk(t, of(t), []int{0, 1, 2, 3, 4, 6, 9, 12, 16, 20, 24, 28, 32, 40, 48, 64})
 		})
 	}
+}
+
+// B012, at the command: another process keeps the state locked for longer than anybody waits.
+func TestLongB012ALockedStateStopsTheCommand(t *testing.T) {
+	t.Parallel()
+	h := approved(t)
+	conn, err := zsqlite.OpenConn(h.state(), zsqlite.OpenReadWrite)
+	require.NoError(t, err)
+	conn.SetBusyTimeout(0)
+	require.NoError(t, sqlitex.ExecuteTransient(conn, "BEGIN IMMEDIATE", nil))
+	for _, args := range [][]string{{"run", "--approved"}, {"cancel", "labels-1"}} {
+		a := h.govern(args...)
+		require.Equal(t, exitDenied, a.code, a.stderr)
+		require.Empty(t, a.stdout)
+		require.Contains(t, a.stderr, "another process has kept "+h.state()+" locked")
+		require.Contains(t, a.stderr, "try again")
+	}
+	require.NoError(t, conn.Close())
+	h.works(t)
 }

@@ -84,9 +84,13 @@ func (db *database) whileBusy(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.busy)
 	defer cancel()
 	if poll(ctx, func() (bool, error) { err = try(); return !isBusy(err), nil }) != nil {
-		return fmt.Errorf("%w: another process has kept %s locked for %s", dispatch.ErrUnavailable, db.name, db.busy)
+		return db.locked()
 	}
 	return err
+}
+
+func (db *database) locked() error {
+	return fmt.Errorf("%w: another process has kept %s locked for %s", dispatch.ErrUnavailable, db.name, db.busy)
 }
 
 // isBusy says that another connection is in the way, and will not be for long.
@@ -97,6 +101,9 @@ func isBusy(err error) bool {
 
 // explain adds to an error what a person can do about it.
 func (db *database) explain(err error) error {
+	if isBusy(err) {
+		return db.locked()
+	}
 	if err == nil || db.inMemory() {
 		return err
 	}
