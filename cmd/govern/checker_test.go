@@ -280,6 +280,11 @@ func (c *checker) entry(at string, e *checkedEntry) {
 	for _, s := range e.Approvals {
 		c.stand(at, name, e, s)
 	}
+	for _, id := range slices.Sorted(maps.Keys(c.approvals)) {
+		if a := c.approvals[id]; t.closed && a.key == name && (a.State == "pending" || a.State == "approved") {
+			c.fault("%s: the approval %s of a cancelled task is %s", at, id, a.State)
+		}
+	}
 }
 
 func (c *checker) decision(at string, t *checkedTask, e *checkedEntry) {
