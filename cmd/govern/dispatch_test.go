@@ -244,6 +244,39 @@ func TestB060OneKeyOneEffect(t *testing.T) {
 	assert.Equal(t, map[string]string{"labels-note": `{"body":"There are 84 labels.","purpose":"inventory-summary"}`}, l.drafts())
 }
 
+// B089, in one process: eight calls at once and a budget of six runs.
+func TestB089ABudgetForCallsAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		edit edit
+		says string
+	}{
+		{budgets(config.Budgets{Attempts: ptr(int64(6))}), "attempts"},
+		{budgets(config.Budgets{Cost: ptr(int64(20))}), "cost"},
+		{budget(6), "step"},
+	} {
+		l := newLab(t, c.edit)
+		l.redefine("calculate", costing(3))
+		var mu sync.Mutex
+		var wg sync.WaitGroup
+		got := map[dispatch.Status]int{}
+		for range 8 {
+			wg.Go(func() {
+				r := l.propose(add("m1"))
+				mu.Lock()
+				defer mu.Unlock()
+				got[r.Status]++
+				if r.Status != dispatch.StatusOK {
+					assert.Contains(t, r.Reasons[0].Message, c.says)
+				}
+			})
+		}
+		wg.Wait()
+		assert.Equal(t, map[dispatch.Status]int{dispatch.StatusOK: 6, dispatch.StatusBudgetExhausted: 2}, got)
+		assert.Equal(t, 6, l.count(dispatch.KindAction))
+		assert.Equal(t, dispatch.Spent{Cost: 18, Attempts: 6, Output: 6}, l.spent())
+	}
+}
+
 // B061, in one process: fifty at once, one run, and nobody is told of a failure.
 func TestB061ParallelCallsWithOneKey(t *testing.T) {
 	l := newLab(t, budget(1000))

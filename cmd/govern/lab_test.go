@@ -13,12 +13,13 @@ import (
 	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
-// lab is the real thing without a command line: the shipped configuration, policy and tools over a fresh state
-// in memory, and a clock that stands still.
+// lab is the real thing without a command line: the shipped configuration, policy and tools over a fresh state, and a
+// clock that stands still.
 type lab struct {
 	t testing.TB
 	governed
 	store      *sqlite.Store
+	file       string // of the store, empty if it is in memory
 	dispatcher *dispatch.Dispatcher
 	now        time.Time
 	who        dispatch.Principal
@@ -37,22 +38,32 @@ func newLab(t testing.TB, edits ...edit) *lab {
 	}
 	g, err := assemble(t.Context(), c)
 	require.NoError(t, err)
-	l := emptyLab(t, g)
+	l := emptyLab(t, g, "")
 	t.Cleanup(func() { require.NoError(t, l.store.Close()) })
 	return l
 }
 
-// emptyLab is a lab over a fresh state, with one task. Its store is the caller's to close.
-func emptyLab(t testing.TB, g governed) *lab {
+// emptyLab is a lab over a fresh state, in memory or in a file, with one task. Its store is the caller's to close.
+func emptyLab(t testing.TB, g governed, file string) *lab {
 	t.Helper()
-	l := &lab{t: t, governed: g, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC),
+	l := &lab{t: t, governed: g, now: time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC), file: file,
 		who: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}, task: g.config.Task}
-	var err error
-	l.store, err = sqlite.OpenMemory(context.Background())
-	require.NoError(t, err)
-	l.serve()
+	l.open()
 	l.create(l.task, l.who.Actor)
 	return l
+}
+
+// open opens the store, as a process does when it starts.
+func (l *lab) open() {
+	l.t.Helper()
+	var err error
+	if l.file == "" {
+		l.store, err = sqlite.OpenMemory(context.Background())
+	} else {
+		l.store, err = sqlite.Open(context.Background(), l.file, sqlite.Options{})
+	}
+	require.NoError(l.t, err)
+	l.serve()
 }
 
 // serve makes a dispatcher over the state, as a process does when it starts.

@@ -5,8 +5,6 @@ package main
 import (
 	"fmt"
 	"os"
-	"slices"
-	"strings"
 	"syscall"
 	"testing"
 	"time"
@@ -19,13 +17,12 @@ import (
 func killEverywhere(t *testing.T, v victim) {
 	t.Helper()
 	needStrace(t)
-	v.calls = append(v.calls, "fcntl")
-	v.kill(t, slices.DeleteFunc(v.plan(t), func(m moment) bool { return m.call == "fcntl" && !strings.HasPrefix(m.file, "govern.db") }))
+	v.kill(t, v.plan(t, append([]string{"fcntl"}, mutations...)...))
 }
 
-func TestLongKilledAnywhereInARedemption(t *testing.T)  { killEverywhere(t, redeeming(t)) }
-func TestLongKilledAnywhereInTheFirstRun(t *testing.T)  { killEverywhere(t, beginning(t)) }
-func TestLongKilledAnywhereInAnApproval(t *testing.T)   { killEverywhere(t, approving(t)) }
+func TestLongKilledAnywhereInARedemption(t *testing.T)  { t.Parallel(); killEverywhere(t, redeeming(t)) }
+func TestLongKilledAnywhereInTheFirstRun(t *testing.T)  { t.Parallel(); killEverywhere(t, beginning(t)) }
+func TestLongKilledAnywhereInAnApproval(t *testing.T)   { t.Parallel(); killEverywhere(t, approving(t)) }
 func TestLongOneApprovalForManyProcesses(t *testing.T)  { redeemRounds(t, 200) }
 func TestLongB045ApproveAndRejectTogether(t *testing.T) { opposed(t, 100) }
 

@@ -13,7 +13,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -21,14 +20,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/stretchr/testify/assert"
-	"github.com/stretchr/testify/require"
-	zsqlite "zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
-
 	"github.com/policy-dispatch/govern"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/sqlite"
+	"github.com/stretchr/testify/assert"
+	"github.com/stretchr/testify/require"
 )
 
 // What real processes do to one state: killed, stopped, cut off, and all at once.
@@ -253,17 +249,10 @@ func (h home) open(t *testing.T) account {
 	require.NoError(t, err)
 	a := account{count: map[dispatch.Kind]int{}}
 	var entries []dispatch.Entry
-	at := map[dispatch.TaskKey][2]int{}
 	for e, err := range s.Entries(t.Context(), dispatch.DefaultTenant, "") {
 		require.NoError(t, err)
 		entries = append(entries, e)
 		a.count[e.Kind]++
-		want, seen := at[e.Task]
-		if seen && e.Kind == dispatch.KindDecision {
-			want = [2]int{want[0] + 1, 0} // every dispatch is a step, and nothing else is
-		}
-		require.Equal(t, want, [2]int{e.Step, e.N}, "the entries have no gap: %s", e.Body)
-		at[e.Task] = [2]int{e.Step, e.N + 1}
 		if e.Kind == dispatch.KindDecision {
 			var d dispatch.DecisionEntry
 			require.NoError(t, json.Unmarshal(e.Body, &d))
@@ -273,19 +262,8 @@ func (h home) open(t *testing.T) account {
 	a.tables = fromStore(t, s, dispatch.DefaultTenant)
 	require.Equal(t, a.tables, fromEntries(t, entries), "the entries rebuild the tables")
 	require.NoError(t, s.Close())
-	h.intact(t)
+	noFaults(t, h.state())
 	return a
-}
-
-// intact asks SQLite whether the file is whole.
-func (h home) intact(t *testing.T) {
-	t.Helper()
-	conn, err := zsqlite.OpenConn(h.state(), zsqlite.OpenReadWrite)
-	require.NoError(t, err)
-	defer conn.Close()
-	found, err := sqlitex.ResultText(conn.Prep("PRAGMA integrity_check"))
-	require.NoError(t, err)
-	require.Equal(t, "ok", found)
 }
 
 // the gives the one row of a table.
@@ -338,236 +316,6 @@ func (h home) approve(t testing.TB) {
 	t.Helper()
 	a := h.govern("review", "approve", "--proposal", "draft.json", "--lifetime", "10")
 	require.Zero(t, a.code, a.stderr)
-}
-
-// Killed at a system call.
-
-// mutations are the calls that change a file, or tell somebody that one was changed.
-var mutations = []string{"pwrite64", "write", "fsync", "fdatasync", "ftruncate", "unlink", "unlinkat", "rename", "renameat", "renameat2", "fchown"}
-
-// moment is the nth call of one kind that one thread makes, and the file that it is about.
-type moment struct {
-	call string
-	nth  int
-	file string
-}
-
-func needStrace(t *testing.T) {
-	t.Helper()
-	out, err := exec.CommandContext(t.Context(), "strace", "-f", "-o", os.DevNull, "true").CombinedOutput()
-	if err == nil {
-		return
-	}
-	why := fmt.Sprintf("strace cannot be used here (Debian: apt-get install strace; in a container allow SYS_PTRACE): %v: %s", err, out)
-	if os.Getenv("CI") == "true" {
-		t.Fatal(why)
-	}
-	t.Skip(why)
-}
-
-// traced runs govern under strace. It gives what strace wrote, a line a call.
-func (h home) traced(calls []string, inject string, args []string) (answer, []string) {
-	h.t.Helper()
-	trace := filepath.Join(h.t.TempDir(), "trace")
-	all := []string{"-f", "-qq", "-y", "-s", "0", "-o", trace, "-e", "signal=none", "-e", "trace=" + strings.Join(calls, ",")}
-	if inject != "" {
-		all = append(all, "-e", "inject="+inject)
-	}
-	a := h.execute("strace", slices.Concat(all, []string{"govern"}, args)...)
-	b, err := os.ReadFile(trace)
-	require.NoError(h.t, err)
-	return a, strings.Split(strings.TrimSpace(string(b)), "\n")
-}
-
-var tracedCall = regexp.MustCompile(`^(\d+) +(\w+)\((?:"([^"]*)"|(?:AT_FDCWD|\d+)<([^>]*)>)`)
-
-// moments reads from a trace when a process changes something.
-func moments(trace []string) []moment {
-	var out []moment
-	n := map[string]int{}
-	for _, s := range trace {
-		m := tracedCall.FindStringSubmatch(s)
-		if m == nil {
-			continue
-		}
-		n[m[1]+m[2]]++
-		out = append(out, moment{m[2], n[m[1]+m[2]], fileOf(m)})
-	}
-	return out
-}
-
-// victim is a command that is killed, on copies of one state.
-type victim struct {
-	before home
-	args   []string
-	// calls are the system calls at which it is killed.
-	calls []string
-	// unhurt are the exit codes of a run that was not killed.
-	unhurt int
-	// check examines what a run left and whether it is consistent with what was printed, has the command
-	// repeated, and says whether the first had taken effect.
-	check func(t *testing.T, h home, printed bool) (done bool)
-}
-
-// kill kills the command once at each of the moments.
-func (v victim) kill(t *testing.T, at []moment) {
-	t.Helper()
-	seen := map[bool]int{}
-	killed, where := 0, map[string]int{}
-	for _, m := range at {
-		// Calls are counted by thread, and a run can spread them over more threads than the one that was counted.
-		for attempt, dead := 0, false; attempt < 3 && !dead; attempt++ {
-			h := v.before.copy(t)
-			a, trace := h.traced([]string{m.call}, fmt.Sprintf("%s:signal=SIGKILL:when=%d", m.call, m.nth), v.args)
-			if dead = a.signal == syscall.SIGKILL; dead {
-				killed++
-				where[lastCall(trace)]++
-			} else {
-				require.Equal(t, []any{v.unhurt, syscall.Signal(0)}, []any{a.code, a.signal}, a.stderr)
-			}
-			seen[v.check(t, h, strings.HasSuffix(a.stdout, "\n"))]++
-		}
-	}
-	t.Logf("%d moments, %d killed, at %v; in %d nothing had happened, in %d all", len(at), killed, where, seen[false], seen[true])
-	require.Greater(t, 4*killed, 3*len(at), "a kill that does not take place shows nothing")
-	require.NotZero(t, seen[false], "some kills come before the commit")
-	require.NotZero(t, seen[true], "some kills come after it")
-}
-
-// lastCall names the call at which a process was killed, and its file.
-func lastCall(trace []string) string {
-	for _, s := range slices.Backward(trace) {
-		if m := tracedCall.FindStringSubmatch(s); m != nil && strings.HasSuffix(s, " = ?") {
-			return m[2] + " " + fileOf(m)
-		}
-	}
-	return "?"
-}
-
-// fileOf names the file of a traced call, if it is one of the state's, or else what kind of file it is.
-func fileOf(m []string) string {
-	file := filepath.Base(m[3] + m[4])
-	kind, _, special := strings.Cut(file, ":")
-	switch {
-	case strings.HasPrefix(file, "govern.db"):
-		return file
-	case special:
-		return kind
-	}
-	return "other"
-}
-
-// plan counts the moments of a run that is left alone.
-func (v victim) plan(t *testing.T) []moment {
-	t.Helper()
-	h := v.before.copy(t)
-	a, trace := h.traced(v.calls, "", v.args)
-	require.Equal(t, v.unhurt, a.code, a.stderr)
-	all := moments(trace)
-	require.NotEmpty(t, all)
-	return all
-}
-
-// around picks the moments next to the commit: every sync, every removal and every word to the caller, and the
-// first and last writes to each file.
-func around(all []moment) []moment {
-	var out []moment
-	for i, m := range all {
-		same := func(o moment) bool { return o.call == m.call && o.file == m.file }
-		first := !slices.ContainsFunc(all[:i], same)
-		last := !slices.ContainsFunc(all[i+1:], same)
-		few := m.call != "pwrite64" && m.call != "ftruncate" && m.call != "fchown"
-		beforeSync := i+1 < len(all) && all[i+1].call == "fsync"
-		if (few || first || last || beforeSync) && m.file != "govern.db-shm" {
-			out = append(out, m)
-		}
-	}
-	return out
-}
-
-// redeeming runs the draft that a person approved.
-func redeeming(t *testing.T) victim {
-	return victim{before: approved(t), args: []string{"run", "--approved"}, calls: mutations, unhurt: exitOK,
-		check: func(t *testing.T, h home, printed bool) bool {
-			a := h.examine(t)
-			done := a.count[dispatch.KindAction] == 1
-			states := []any{the(t, a.Approvals)["state"], the(t, a.Tasks)["steps"], len(a.decisions), len(a.Operations), len(a.Records)}
-			want, again := []any{"approved", 1.0, 1, 0, 0}, dispatch.StatusOK
-			if done {
-				want, again = []any{"consumed", 2.0, 2, 1, 1}, dispatch.StatusReplayed
-			}
-			require.Equal(t, want, states, "all of it or nothing")
-			require.False(t, printed && !done, "what was answered is there")
-
-			r := h.govern("run", "draft.json")
-			require.Zero(t, r.code, r.stderr)
-			require.Len(t, r.lines(t), 1)
-			require.Equal(t, again, r.lines(t)[0].Status)
-			require.JSONEq(t, `{"draft_id":"labels-note"}`, string(r.lines(t)[0].Value))
-			r = h.govern("run", "--approved")
-			require.Zero(t, r.code, r.stderr)
-			require.Empty(t, r.stdout)
-			a = h.open(t)
-			require.Equal(t, 1, a.count[dispatch.KindAction])
-			require.Equal(t, map[string]any{"labels-1/record_draft/labels-note": map[string]any{"purpose": "inventory-summary", "body": "There are 84 labels."}}, a.Records)
-			return done
-		}}
-}
-
-// beginning is the first run of all: it makes file, key, tables and task.
-func beginning(t *testing.T) victim {
-	return victim{before: newHome(t), args: []string{"run", "draft.json"}, calls: mutations, unhurt: exitWaiting,
-		check: func(t *testing.T, h home, printed bool) bool {
-			a := h.examine(t)
-			done := len(a.decisions) == 1
-			require.False(t, printed && !done, "what was answered is there")
-			require.Len(t, a.Approvals, len(a.decisions))
-			require.LessOrEqual(t, a.count[dispatch.KindTask], 1)
-
-			r := h.govern("run", "draft.json")
-			require.Equal(t, exitWaiting, r.code, r.stderr)
-			require.Equal(t, dispatch.StatusApprovalRequired, r.lines(t)[0].Status)
-			b := h.open(t)
-			require.Equal(t, 1, b.count[dispatch.KindTask])
-			require.Len(t, b.decisions, len(a.decisions)+1)
-			require.Equal(t, "pending", the(t, b.Approvals)["state"])
-			return done
-		}}
-}
-
-// approving is a person's vote.
-func approving(t *testing.T) victim {
-	return victim{before: asked(t), args: []string{"review", "approve", "--proposal", "draft.json"}, calls: mutations, unhurt: exitOK,
-		check: func(t *testing.T, h home, printed bool) bool {
-			a := h.examine(t)
-			done := a.count[dispatch.KindReview] == 1
-			stands := []any{the(t, a.Approvals)["state"], len(the(t, a.Approvals)["votes"].([]any))}
-			want, code := []any{"pending", 0}, exitOK
-			if done {
-				want, code = []any{"approved", 1}, exitDenied
-			}
-			require.Equal(t, want, stands)
-			require.False(t, printed && !done, "what was answered is there")
-
-			r := h.govern("review", "approve", "--proposal", "draft.json")
-			require.Equal(t, code, r.code, r.stderr)
-			r = h.govern("run", "--approved")
-			require.Zero(t, r.code, r.stderr)
-			a = h.open(t)
-			require.Equal(t, 1, a.count[dispatch.KindReview])
-			require.Equal(t, 1, a.count[dispatch.KindAction])
-			require.Len(t, the(t, a.Approvals)["votes"], 1)
-			return done
-		}}
-}
-
-// A process that is killed at any moment leaves all of its work or nothing of it, and whoever comes next goes on.
-func TestKilledAroundTheCommit(t *testing.T) {
-	needStrace(t)
-	for _, of := range []func(*testing.T) victim{redeeming, beginning, approving} {
-		v := of(t)
-		t.Run(strings.Join(v.args, " "), func(t *testing.T) { v.kill(t, around(v.plan(t))) })
-	}
 }
 
 // Several processes at once.

@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -19,53 +21,117 @@ import (
 // Whatever is proposed, reviewed, cancelled, configured, lost and restarted, in whatever order: the promises hold,
 // read from the entries alone.
 func TestAnySequenceKeepsThePromises(t *testing.T) {
-	whole := newLab(t, budgets(config.Budgets{Cost: ptr(int64(12)), Attempts: ptr(int64(3)), Output: ptr(int64(400))}))
+	whole := newLab(t, budgets(config.Budgets{Cost: ptr(int64(40)), Attempts: ptr(int64(12)), Output: ptr(int64(1200))}))
 	whole.redefine("read_document", costing(3))
 	whole.redefine("record_draft", costing(5))
-	c := whole.config
-	p := c.Profiles["warehouse"]
-	p.Tools, p.Budgets = []string{"read_document", "calculate"}, config.Budgets{}
-	c.Profiles = map[string]config.Profile{"warehouse": p}
-	reduced, err := assemble(t.Context(), c)
-	require.NoError(t, err)
-	reduced.snapshot.Tools = whole.snapshot.Tools
-
-	rapid.Check(t, func(rt *rapid.T) {
-		l := emptyLab(t, whole.governed)
-		defer func() { require.NoError(rt, l.store.Close()) }()
-		s := &sequence{lab: l, rt: rt, whole: whole.governed, reduced: reduced, tasks: map[string]string{l.task: l.who.Actor}}
-		for range rapid.IntRange(10, 60).Draw(rt, "length") {
-			s.events()[rapid.IntRange(0, len(s.events())-1).Draw(rt, "event")](rt)
-		}
-		s.check(whole.policy, reduced.policy)
+	// another is what the same tools are governed by when an operator has changed the configuration.
+	another := func(change func(*config.Config, *config.Profile)) governed {
+		c := whole.config
+		p := c.Profiles["warehouse"]
+		change(&c, &p)
+		c.Profiles = map[string]config.Profile{"warehouse": p}
+		g, err := assemble(t.Context(), c)
+		require.NoError(t, err)
+		g.snapshot.Tools = whole.snapshot.Tools
+		return g
+	}
+	reduced := another(func(_ *config.Config, p *config.Profile) {
+		p.Tools, p.Budgets = []string{"read_document", "calculate"}, config.Budgets{}
 	})
+	poor := another(func(_ *config.Config, p *config.Profile) {
+		p.Budgets = config.Budgets{Cost: ptr(int64(12)), Attempts: ptr(int64(3)), Output: ptr(int64(400))}
+	})
+	site := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(site, "site.rego"), []byte(`package site
+
+# METADATA
+# title: Two stages
+# custom:
+#   code: two_stages
+#   message: the shift agrees first, and then the office
+#   remedy: Ask the shift, and then the office.
+require_approval contains {
+	"code": "two_stages", "message": "the shift agrees first, and then the office",
+	"approval": {"stages": [{"name": "shift", "roles": ["shift"]}, {"name": "office", "roles": ["office"]}], "reason_required": true},
+} if {
+	input.call.target == "n2"
+}
+`), 0o600))
+	layered := another(func(c *config.Config, _ *config.Profile) { c.Site = []string{site} })
+
+	files, seen := t.TempDir(), map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		file := ""
+		if rapid.IntRange(0, 3).Draw(rt, "a file of its own") == 0 {
+			folder, err := os.MkdirTemp(files, "")
+			require.NoError(rt, err)
+			defer os.RemoveAll(folder)
+			file = filepath.Join(folder, "govern.db")
+		}
+		l := emptyLab(t, whole.governed, file)
+		s := &sequence{lab: l, rt: rt, all: []governed{whole.governed, layered, reduced, poor}, seen: seen, tasks: map[string]string{l.task: l.who.Actor}}
+		func() {
+			defer func() { require.NoError(rt, l.store.Close()) }()
+			for range rapid.IntRange(10, 60).Draw(rt, "length") {
+				s.events()[rapid.IntRange(0, len(s.events())-1).Draw(rt, "event")](rt)
+			}
+			s.check()
+		}()
+		if file != "" {
+			noFaults(rt, file)
+		}
+	})
+	t.Logf("%v", seen)
+	for _, what := range []string{"run under an approval", "run under two stages", "replay", "simulation", "answer of a run lost", "decided again", "reopened file"} {
+		require.NotZero(t, seen[what], "no sequence had a %s", what)
+	}
 }
 
 // sequence is one random run.
 type sequence struct {
 	*lab
-	rt             *rapid.T
-	whole, reduced governed
-	tasks          map[string]string // task → actor
-	answered       int
+	rt       *rapid.T
+	all      []governed        // in any of which the operator may put the state
+	tasks    map[string]string // task → actor
+	answered int
+	seen     map[string]int // what the sequences came to
 }
 
 // events are weighted: what leads to effects comes often, what ends a story seldom.
 func (s *sequence) events() []func(*rapid.T) {
 	return []func(*rapid.T){
-		s.propose, s.propose, s.propose, s.agree, s.agree, s.agree, s.review, s.review, s.reopen, s.another,
-		s.configure, s.configure, s.cancel, s.assign, s.wait, s.restart, s.expire, s.fault,
+		s.propose, s.propose, s.propose, s.agree, s.agree, s.agree, s.agree, s.review, s.review, s.reopen, s.another,
+		s.configure, s.configure, s.cancel, s.assign, s.wait, s.restart, s.expire, s.fault, s.fault,
 	}
 }
 
-// agree proposes a draft, has it approved, and proposes it again.
+// agree proposes a draft, has it approved by whoever may be needed, and proposes it again.
 func (s *sequence) agree(rt *rapid.T) {
-	d := s.draft(rt)
-	for range 2 {
-		before, drafts := s.count(dispatch.KindAction), len(s.drafts())
-		s.judged(rt, s.lab.propose(d), before, drafts)
-		mayRefuse(rt, s.lab.review(d, "approved"))
+	if rapid.IntRange(0, 3).Draw(rt, "by two stages") == 0 {
+		s.use(s.all[1])
 	}
+	d, mode := s.draft(rt), s.mode(rt)
+	s.approved(rt, mode, d)
+	s.approved(rt, mode, d)
+}
+
+func (s *sequence) approved(rt *rapid.T, mode dispatch.Mode, proposal string) {
+	s.judge(rt, mode, proposal)
+	for _, reviewer := range []string{"maya", "noor"} {
+		s.vote(rt, mode, proposal, dispatch.Review{Reviewer: reviewer, Decision: "approved"})
+	}
+}
+
+func (s *sequence) mode(rt *rapid.T) dispatch.Mode {
+	return rapid.SampledFrom([]dispatch.Mode{dispatch.Enforce, dispatch.Enforce, dispatch.Enforce, dispatch.DryRun}).Draw(rt, "mode")
+}
+
+// vote gives a person's word. Who is of the shift or of the office does not change.
+func (s *sequence) vote(rt *rapid.T, mode dispatch.Mode, proposal string, r dispatch.Review) {
+	r.Roles = map[string][]string{"maya": {"shift"}, "noor": {"office"}}[r.Reviewer]
+	r.Reason = "seen"
+	_, err := s.dispatcher.ReviewCall(context.Background(), s.who, s.task, mode, []byte(proposal), r)
+	mayRefuse(rt, err)
 }
 
 // call draws from few calls, so that they meet: two keys, two targets, two bodies.
@@ -88,19 +154,34 @@ func (s *sequence) draft(rt *rapid.T) string {
 		"body", rapid.SampledFrom([]string{"84", "840"}).Draw(rt, "body"))
 }
 
-func (s *sequence) propose(rt *rapid.T) {
-	before, drafts := s.count(dispatch.KindAction), len(s.drafts())
-	s.judged(rt, s.lab.propose(s.call(rt)), before, drafts)
-}
+func (s *sequence) propose(rt *rapid.T) { s.judge(rt, s.mode(rt), s.call(rt)) }
 
-// judged compares an answer with what took place: an action and a record only where the answer says ok.
-func (s *sequence) judged(rt *rapid.T, r dispatch.Result, before, drafts int) {
+// judge dispatches a proposal and compares the answer with what took place: an action and a record only where the answer
+// says ok, and no record of a dry run.
+func (s *sequence) judge(rt *rapid.T, mode dispatch.Mode, proposal string) {
+	before, drafts := s.kinds()[dispatch.KindAction], len(s.drafts())
+	r, err := s.dispatch(mode, proposal)
+	require.NoError(rt, err)
 	s.answered++
-	grown := s.count(dispatch.KindAction) - before
-	ran := r.Status == dispatch.StatusOK
-	if ran != (grown == 1) || grown > 1 || len(s.drafts()) > drafts && !ran {
+	grown := s.kinds()[dispatch.KindAction] - before
+	ran, written := r.Status == dispatch.StatusOK, len(s.drafts()) > drafts
+	if ran != (grown == 1) || grown > 1 || written && (!ran || mode != dispatch.Enforce) {
 		rt.Fatalf("%s, and %d action(s) more", r.Status, grown)
 	}
+}
+
+// kinds counts the entries of each kind, and under no name all of them.
+func (s *sequence) kinds() map[dispatch.Kind]int {
+	n := map[dispatch.Kind]int{}
+	for _, e := range s.entries() {
+		n[e.Kind]++
+		n[""]++
+	}
+	return n
+}
+
+func (s *sequence) dispatch(mode dispatch.Mode, proposal string) (dispatch.Result, error) {
+	return s.dispatcher.Dispatch(context.Background(), s.who, s.task, dispatch.Origin{Door: "test", Mode: mode}, []byte(proposal))
 }
 
 // mayRefuse passes over what a person is told, and stops at what is broken.
@@ -111,12 +192,14 @@ func mayRefuse(rt *rapid.T, err error) {
 }
 
 func (s *sequence) review(rt *rapid.T) {
-	lifetime := rapid.IntRange(0, 11).Draw(rt, "lifetime")
-	mayRefuse(rt, s.lab.review(s.draft(rt), rapid.SampledFrom([]string{"approved", "approved", "rejected", "yes"}).Draw(rt, "word"), lifetime))
+	s.vote(rt, s.mode(rt), s.draft(rt), dispatch.Review{
+		Reviewer: rapid.SampledFrom([]string{"maya", "noor", "learner"}).Draw(rt, "reviewer"),
+		Decision: rapid.SampledFrom([]string{"approved", "approved", "rejected", "yes"}).Draw(rt, "word"),
+		Lifetime: ptr(rapid.IntRange(0, 11).Draw(rt, "lifetime"))})
 }
 
 func (s *sequence) reopen(rt *rapid.T) {
-	_, err := s.dispatcher.ReopenCall(context.Background(), s.who, s.task, dispatch.Enforce, []byte(s.draft(rt)), "maya", "")
+	_, err := s.dispatcher.ReopenCall(context.Background(), s.who, s.task, s.mode(rt), []byte(s.draft(rt)), "maya", "")
 	mayRefuse(rt, err)
 }
 
@@ -142,7 +225,10 @@ func (s *sequence) another(rt *rapid.T) {
 }
 
 func (s *sequence) configure(rt *rapid.T) {
-	g := rapid.SampledFrom([]governed{s.whole, s.reduced}).Draw(rt, "tools")
+	s.use(s.all[rapid.IntRange(0, len(s.all)-1).Draw(rt, "configuration")])
+}
+
+func (s *sequence) use(g governed) {
 	s.snapshot = g.snapshot
 	s.dispatcher.Use(g.snapshot)
 }
@@ -151,26 +237,96 @@ func (s *sequence) wait(rt *rapid.T) {
 	s.now = s.now.Add(time.Duration(rapid.IntRange(-2, 30).Draw(rt, "hours")) * time.Hour)
 }
 
-func (s *sequence) restart(*rapid.T) { s.serve() }
+// restart ends the process and starts another. One whose state is a file finds there what it left.
+func (s *sequence) restart(rt *rapid.T) {
+	if s.file == "" {
+		s.serve()
+		return
+	}
+	s.seen["reopened file"]++
+	before := fromStore(rt, s.store, s.who.Tenant)
+	require.NoError(rt, s.store.Close())
+	noFaults(rt, s.file)
+	s.open()
+	require.Equal(rt, before, fromStore(rt, s.store, s.who.Tenant))
+}
 
 func (s *sequence) expire(rt *rapid.T) {
 	mayRefuse(rt, s.dispatcher.Expire(context.Background(), s.who.Tenant))
 }
 
-// fault loses a commit on its way to the disk. Nothing of it may be seen afterwards.
+// fault lets the store fail under one act. What it says afterwards is what the entries show: nothing of a commit that
+// was lost, all of one whose answer was, and nothing twice.
 func (s *sequence) fault(rt *rapid.T) {
-	before := len(s.entries())
-	full := errors.New("disk full")
-	s.through(func(func() error) error { return full })
-	_, err := s.dispatcher.Dispatch(context.Background(), s.who, s.task, dispatch.Origin{}, []byte(s.call(rt)))
+	broken := errors.New("the disk is broken")
+	mode, proposal := s.mode(rt), s.call(rt)
+	if rapid.Bool().Draw(rt, "of an approved draft") {
+		proposal = s.draft(rt)
+		s.approved(rt, mode, proposal)
+	}
+	before := s.kinds()
+	kind := rapid.SampledFrom([]string{"commit lost", "answer lost", "state unreadable", "state moved"}).Draw(rt, "fault")
+	durable, others, moves := 0, 0, rapid.IntRange(1, 3).Draw(rt, "moves")
+	switch kind {
+	case "commit lost":
+		s.through(func(func() error) error { return broken })
+	case "answer lost":
+		s.through(func(real func() error) error {
+			if err := real(); err != nil {
+				return err
+			}
+			if durable++; s.kinds()[dispatch.KindAction] > before[dispatch.KindAction] {
+				s.seen["answer of a run lost"]++
+			}
+			return broken
+		})
+	case "state unreadable":
+		s.dispatcher = dispatch.New(unreadable{s.store, broken}, s.store.Key(), s.clock, s.snapshot)
+	case "state moved": // by another process that does not wait
+		beside := dispatch.New(noHold{s.store}, s.store.Key(), s.clock, s.snapshot)
+		s.through(func(real func() error) error {
+			if moves--; moves >= 0 {
+				_, err := beside.Dispatch(context.Background(), s.who, s.task, dispatch.Origin{Door: "test"}, []byte(add("b")))
+				require.NoError(rt, err)
+				others++
+			}
+			return real()
+		})
+	}
+	var err error
+	if rapid.IntRange(0, 3).Draw(rt, "of a vote") == 0 {
+		_, err = s.dispatcher.ReviewCall(context.Background(), s.who, s.task, dispatch.Enforce, []byte(s.draft(rt)), dispatch.Review{Reviewer: "maya", Decision: "approved"})
+	} else {
+		_, err = s.dispatch(mode, proposal)
+	}
 	s.serve()
-	if !errors.Is(err, full) || len(s.entries()) != before {
-		rt.Fatalf("%v, and %d entries more", err, len(s.entries())-before)
+	after := s.kinds()
+	judged := after[dispatch.KindDecision] - before[dispatch.KindDecision] - others
+	s.answered += judged + others
+	if judged > 1 || kind != "state moved" && err == nil {
+		rt.Fatalf("%s, and yet %v with %d decision(s) more", kind, err, judged)
+	}
+	grown := after[""] - before[""]
+	if (kind == "commit lost" || kind == "state unreadable") && grown != 0 || kind == "answer lost" && (grown > 0) != (durable == 1) || durable > 1 {
+		rt.Fatalf("%s, and %d entries more", kind, grown)
+	}
+	if errors.Is(err, dispatch.ErrUnavailable) && judged != 0 {
+		rt.Fatalf("unavailable, and a decision more")
 	}
 }
 
+// unreadable is a store that cannot be read.
+type unreadable struct {
+	dispatch.Store
+	err error
+}
+
+func (u unreadable) Load(context.Context, dispatch.TaskKey, dispatch.Lookup) (dispatch.State, error) {
+	return dispatch.State{}, u.err
+}
+
 // check reads the promises from the bytes of the entries.
-func (s *sequence) check(policies ...dispatch.Decider) {
+func (s *sequence) check() {
 	rt, entries := s.rt, s.entries()
 	require.Equal(rt, fromStore(s.rt, s.store, s.who.Tenant), fromEntries(s.rt, entries))
 	decisions := 0
@@ -198,7 +354,7 @@ func (s *sequence) check(policies ...dispatch.Decider) {
 				allowed = e
 				spent[task] = s.affordable(entry, spent[task])
 			}
-			s.replays(entry, policies)
+			s.replays(entry)
 		case dispatch.KindAction:
 			require.False(rt, cancelled[task], "nothing runs in a cancelled task")
 			value, _ := ijson.Lookup(entry.Body, "/value")
@@ -213,6 +369,7 @@ func (s *sequence) check(policies ...dispatch.Decider) {
 				used[e["approval"].(string)]++
 				require.NotEmpty(rt, e["reviewers"])
 			}
+			s.asked(allowed, e)
 			allowed = nil
 		case dispatch.KindCancel:
 			cancelled[task] = true
@@ -223,6 +380,11 @@ func (s *sequence) check(policies ...dispatch.Decider) {
 		for name, n := range counts {
 			require.Equal(rt, 1, n, "%s %s", what, name)
 		}
+	}
+	open, err := s.store.Approvals(context.Background(), s.who.Tenant, "", dispatch.Pending, dispatch.Approved)
+	require.NoError(rt, err)
+	for _, a := range open {
+		require.False(rt, cancelled[a.Task.ID], "nothing of a cancelled task waits")
 	}
 	approvals, err := s.store.Approvals(context.Background(), s.who.Tenant, "", dispatch.Consumed)
 	require.NoError(rt, err)
@@ -246,12 +408,48 @@ func (s *sequence) affordable(entry dispatch.Entry, before dispatch.Spent) dispa
 	return after
 }
 
-func (s *sequence) replays(entry dispatch.Entry, policies []dispatch.Decider) {
+// asked holds an action against the approval that its decision demanded: its own, of this very call and mode, consumed
+// with it, and with votes that meet the terms.
+func (s *sequence) asked(decision, action map[string]any) {
+	var d struct {
+		Decision  struct{ Approval *checkedTerms }
+		Input     checkedInput
+		Approvals []checkedStand
+	}
+	b, err := json.Marshal(decision)
+	require.NoError(s.rt, err)
+	require.NoError(s.rt, json.Unmarshal(b, &d))
+	require.False(s.rt, d.Input.Mode == string(dispatch.DryRun) && d.Input.Tool.Effect == "write", "a dry run writes nothing")
+	if d.Input.Tool.Approval == "always" {
+		require.NotNil(s.rt, d.Decision.Approval)
+	}
+	if d.Decision.Approval == nil {
+		return
+	}
+	if s.seen["run under an approval"]++; len(d.Decision.Approval.Stages) == 2 {
+		s.seen["run under two stages"]++
+	}
+	require.Len(s.rt, d.Approvals, 1)
+	a := d.Approvals[0]
+	require.Equal(s.rt, []any{action["approval"], "consumed", action["signature"], action["actor"], d.Input.Mode},
+		[]any{a.ID, a.State, a.Signature, a.Actor, a.Mode})
+	require.True(s.rt, d.Decision.Approval.metBy(a.Votes, a.Actor), "votes %v meet %v", a.Votes, d.Decision.Approval)
+}
+
+func (s *sequence) replays(entry dispatch.Entry) {
 	var recorded dispatch.DecisionEntry
 	require.NoError(s.rt, ijson.Unmarshal(entry.Body, &recorded))
-	for i, g := range []governed{s.whole, s.reduced} {
+	switch {
+	case recorded.Attempt > 1:
+		s.seen["decided again"]++
+	case recorded.Decision.Effect == dispatch.Replay:
+		s.seen["replay"]++
+	case recorded.Decision.Effect == dispatch.Simulate:
+		s.seen["simulation"]++
+	}
+	for _, g := range s.all {
 		if recorded.Decision.PolicyVersion == g.policy.Version() {
-			again, err := dispatch.Judge(context.Background(), policies[i], g.policy.Version(), recorded.Input)
+			again, err := dispatch.Judge(context.Background(), g.policy, g.policy.Version(), recorded.Input)
 			require.NoError(s.rt, err)
 			require.Equal(s.rt, recorded.Decision, again)
 			return

@@ -38,10 +38,10 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	} else {
 		err = root.ExecuteContext(ctx)
 	}
-	if err == nil {
-		err = out.err
-	}
 	var said *failure
+	if out.err != nil && (err == nil || errors.Is(err, out.err) && !errors.As(err, &said)) {
+		err = fmt.Errorf("the command did its work, but its output could not be written: %w", out.err)
+	}
 	if errors.Is(err, syscall.EPIPE) && !errors.As(err, &said) {
 		err = quietError(exitBroken) // whoever read a listing has seen enough of it
 	}

@@ -104,7 +104,7 @@ func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 	switch {
 	case mustExist && errors.Is(err, fs.ErrNotExist):
 		return nil, noState(g.config.State)
-	case err != nil && (dispatch.KindOf(err) != dispatch.Broken || cmd.Context().Err() != nil):
+	case err != nil && (dispatch.KindOf(err) != dispatch.Broken || cmd.Context().Err() != nil || sqlite.IsDiskFault(err)):
 		return nil, err
 	case err != nil:
 		return nil, misuse(err)

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"time"
 
 	"zombiezen.com/go/sqlite"
@@ -83,9 +84,13 @@ func (db *database) whileBusy(ctx context.Context, try func() error) error {
 	ctx, cancel := context.WithTimeout(ctx, db.busy)
 	defer cancel()
 	if poll(ctx, func() (bool, error) { err = try(); return !isBusy(err), nil }) != nil {
-		return fmt.Errorf("%w: another process has kept %s locked for %s", dispatch.ErrUnavailable, db.name, db.busy)
+		return db.locked()
 	}
 	return err
+}
+
+func (db *database) locked() error {
+	return fmt.Errorf("%w: another process has kept %s locked for %s", dispatch.ErrUnavailable, db.name, db.busy)
 }
 
 // isBusy says that another connection is in the way, and will not be for long.
@@ -96,6 +101,9 @@ func isBusy(err error) bool {
 
 // explain adds to an error what a person can do about it.
 func (db *database) explain(err error) error {
+	if isBusy(err) {
+		return db.locked()
+	}
 	if err == nil || db.inMemory() {
 		return err
 	}
@@ -105,17 +113,42 @@ func (db *database) explain(err error) error {
 	case sqlite.ResultCorrupt:
 		return fmt.Errorf("%s is damaged; restore it from a backup: %w", db.name, err)
 	case sqlite.ResultFull:
-		return fmt.Errorf("no room to write %s; free some space on its disk: %w", db.name, err)
+		return db.full(err)
+	case sqlite.ResultIOErr:
+		return db.failing(err)
 	case sqlite.ResultReadOnly, sqlite.ResultCantOpen, sqlite.ResultPerm, sqlite.ResultAuth:
 		return db.unwritable(err)
 	}
-	if errors.Is(err, fs.ErrPermission) {
+	switch {
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, syscall.EROFS):
 		return db.unwritable(err)
+	case errors.Is(err, syscall.ENOSPC):
+		return db.full(err)
+	case errors.Is(err, syscall.EIO):
+		return db.failing(err)
 	}
 	return err
 }
 
+// unwritable names every reason that there may be: SQLite tells none.
 func (db *database) unwritable(err error) error {
-	return fmt.Errorf("this user cannot write %s; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, or give the store another path: %w",
+	return fmt.Errorf("this user cannot write %s; allow it with: chmod u+rw %[1]s* && chmod u+rwx %s, see that its disk works, has room and is mounted for writing, or give the store another path: %w",
 		db.name, filepath.Dir(db.name), err)
+}
+
+func (db *database) full(err error) error {
+	return fmt.Errorf("no room to write %s; free some space on its disk: %w", db.name, err)
+}
+
+func (db *database) failing(err error) error {
+	return fmt.Errorf("reading or writing %s failed; see that its disk works and has room, and try again: %w", db.name, err)
+}
+
+// IsDiskFault says whether an error of a store is one of the disk below it, and not of the file that was named.
+func IsDiskFault(err error) bool {
+	switch sqlite.ErrCode(err).ToPrimary() {
+	case sqlite.ResultCorrupt, sqlite.ResultFull, sqlite.ResultIOErr:
+		return true
+	}
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EIO)
 }

@@ -48,21 +48,45 @@ func fileKey(conn *sqlite.Conn, path string) ([]byte, error) {
 			return nil, fmt.Errorf("cannot make the store's key %s: %w", file, err)
 		}
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, fmt.Errorf("the store's key %s is missing; restore it beside the state from the same backup or copy", file)
+		return nil, missingKey(path)
 	case err != nil:
 		return nil, err
 	}
-	id := keyID(key)
 	if known == nil {
 		return key, each(conn, sqlMetaCreate, func(stmt *sqlite.Stmt) {
 			stmt.SetText(":name", "key")
-			stmt.SetBytes(":value", id)
+			stmt.SetBytes(":value", keyID(key))
 		}, nil)
 	}
-	if !bytes.Equal(known, id) {
-		return nil, fmt.Errorf("%s is the key of another store; restore the key that belongs to %s beside it", file, path)
+	return key, belong(key, known, path)
+}
+
+// checkKey refuses a store whose key is not beside it.
+func checkKey(conn *sqlite.Conn, path string) error {
+	known, err := recordedKeyID(conn)
+	if err != nil || known == nil {
+		return err
 	}
-	return key, nil
+	key, err := readKey(path + ".key")
+	if errors.Is(err, fs.ErrNotExist) {
+		return missingKey(path)
+	}
+	if err != nil {
+		return err
+	}
+	return belong(key, known, path)
+}
+
+func missingKey(path string) error {
+	return fmt.Errorf("the store's key %s.key is missing; restore it beside the state from the same backup or copy", path)
+}
+
+func belong(key, known []byte, path string) error {
+	if !bytes.Equal(known, keyID(key)) {
+		return fmt.Errorf("%s.key is the key of another store; restore the key that belongs to %[1]s beside it; "+
+			"and if the state was put back from a backup, remove %[1]s-wal and %[1]s-shm, which are not of it", path)
+	}
+	return nil
 }
 
 func recordedKeyID(conn *sqlite.Conn) (id []byte, err error) {

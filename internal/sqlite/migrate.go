@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -27,20 +28,47 @@ func migrationNames() []string {
 	return names
 }
 
-// inspect refuses a file that is not a store, through a connection that cannot change it.
+// inspect refuses a file that is not a store, or not a whole one with its own key, through a connection that cannot
+// change it: one that can write makes a write-ahead log that lies beside it, of whatever store, a part of it.
 func (db *database) inspect() error {
 	conn, err := db.openReader()
 	if err != nil {
 		return err
 	}
 	err = transaction(conn, func(conn *sqlite.Conn) error { // another process may be making the store just now
-		_, err := db.version(conn)
-		return err
+		version, err := db.version(conn)
+		if err != nil || version == 0 {
+			return err
+		}
+		return errors.Join(db.complete(conn), checkKey(conn, db.name))
 	})
 	if sqlite.ErrCode(err).ToPrimary() == sqlite.ResultReadOnly {
 		err = nil // a crash left something to roll back, which takes a writer; prepare looks again
 	}
 	return errors.Join(err, conn.Close())
+}
+
+// complete refuses a file that was cut within a page: SQLite would read what is missing as zeros. What a write-ahead log
+// still holds need not be in the file.
+func (db *database) complete(conn *sqlite.Conn) error {
+	size := int64(1)
+	for _, factor := range []string{"PRAGMA page_size", "PRAGMA page_count"} {
+		err := each(conn, factor, nil, func(stmt *sqlite.Stmt) (bool, error) {
+			size *= stmt.ColumnInt64(0)
+			return false, nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if log, err := os.Stat(db.name + "-wal"); err == nil && log.Size() > 0 {
+		return nil
+	}
+	file, err := os.Stat(db.name)
+	if err == nil && file.Size() < size {
+		err = sqlite.ResultCorrupt.ToError()
+	}
+	return err
 }
 
 // version gives the version of a store's tables, 0 for an empty file. It refuses what is not a store, and what a newer

@@ -81,5 +81,5 @@ func create(path string) error {
 	case errors.Is(err, fs.ErrPermission):
 		return fmt.Errorf("this user cannot create the store %s; allow it with: chmod u+rwx %s, or give the store another path: %w", path, folder, err)
 	}
-	return fmt.Errorf("cannot create the store %s; give it a path on a local disk that can be written: %w", path, err)
+	return fmt.Errorf("cannot create the store %s; see that its disk works, has room and is mounted for writing, or give the store another path: %w", path, err)
 }

@@ -3,11 +3,8 @@ package sqlite
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"zombiezen.com/go/sqlite"
-
-	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
 // maxReaders bounds the connections that read. More would wait for the processors, not for the disk.
@@ -57,9 +54,6 @@ func (r *readers) snapshot(ctx context.Context, read func(*sqlite.Conn) error) e
 		if !conn.AutocommitEnabled() {
 			conn.Close()
 			conn = nil
-		}
-		if isBusy(err) {
-			return fmt.Errorf("%w: another process has kept %s locked for %s", dispatch.ErrUnavailable, r.db.name, r.db.busy)
 		}
 		return r.db.explain(err)
 	}
