@@ -1,0 +1,132 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// results is the file that a run writes.
+type results struct {
+	Machine string  `json:"machine"`
+	Ratios  []ratio `json:"ratios"`
+}
+
+// ratio is one figure: the median of its rounds.
+type ratio struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Goal  float64 `json:"goal"`
+	Met   bool    `json:"met"`
+	// N counts the rounds.
+	N int `json:"n"`
+}
+
+func (m measured) ratio() ratio {
+	// Three digits are more than the machine is good for.
+	value, _ := strconv.ParseFloat(strconv.FormatFloat(median(m.values), 'g', 3, 64), 64)
+	return ratio{Name: m.name, Value: value, Goal: m.goal, Met: m.met(value), N: len(m.values)}
+}
+
+// String is the figure's line of the table that is printed.
+func (m measured) String() string {
+	r := m.ratio()
+	verdict := "met"
+	if !r.Met {
+		verdict = "missed"
+	}
+	return fmt.Sprintf("%-28s %8s  %-9s %-6s %s–%s (%d)", r.Name, number(r.Value), string(m.bound)+" "+number(r.Goal)+m.unit, verdict,
+		short(slices.Min(m.values)), short(slices.Max(m.values)), r.N)
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
+
+func short(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+
+func readResults(file string) (r results, err error) {
+	b, err := os.ReadFile(file)
+	if err == nil {
+		err = json.Unmarshal(b, &r)
+	}
+	return r, err
+}
+
+// write puts the file in place whole or not at all.
+func (r results) write(file string) error {
+	b, err := json.MarshalIndent(r, "", "  ")
+	if err != nil {
+		return err
+	}
+	return replace(file, append(b, '\n'))
+}
+
+func replace(file string, content []byte) error {
+	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(content)
+	if err = errors.Join(err, f.Chmod(0o644), f.Close()); err == nil {
+		err = os.Rename(f.Name(), file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(f.Name()))
+	}
+	return nil
+}
+
+const (
+	tableBegins = "<!-- The table is written by make bench. -->\n"
+	tableEnds   = "<!-- The end of the table. -->\n"
+)
+
+// table is the part of docs/performance.md that holds the figures.
+func (r results) table() (string, error) {
+	specs := map[string]spec{}
+	for _, s := range subjects {
+		for _, one := range s.specs {
+			specs[one.name] = one
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "\n%s.\n\n| figure | what over what | median | goal | met | rounds |\n|---|---|---:|---:|---|---:|\n", r.Machine)
+	for _, one := range r.Ratios {
+		s, ok := specs[one.Name]
+		if !ok {
+			return "", fmt.Errorf("there is no figure %s any more; measure again", one.Name)
+		}
+		met := "yes"
+		if !one.Met {
+			met = "**no**"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s%s | %s %s%s | %s | %d |\n", one.Name, s.what, number(one.Value), s.unit, s.bound, number(one.Goal), s.unit, met, one.N)
+	}
+	return b.String() + "\n", nil
+}
+
+// updatePage writes the table of a file of results into a page.
+func updatePage(page, file string) error {
+	r, err := readResults(file)
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	table, err := r.table()
+	if err != nil {
+		return err
+	}
+	before, rest, begins := strings.Cut(string(text), tableBegins)
+	_, after, ends := strings.Cut(rest, tableEnds)
+	if !begins || !ends {
+		return fmt.Errorf("%s: the markers of the table are gone", page)
+	}
+	return replace(page, []byte(before+tableBegins+table+tableEnds+after))
+}
