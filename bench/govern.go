@@ -47,26 +47,14 @@ func shipped(ctx context.Context, edits ...func(*config.Config)) (config.Config,
 }
 
 // gate is govern as its commands put it together, over a store.
-type gate struct {
-	store *sqlite.Store
-	*dispatch.Dispatcher
-}
+type gate struct{ *dispatch.Dispatcher }
 
-func newGate(store *sqlite.Store, snap *dispatch.Snapshot) *gate {
-	return &gate{store, dispatch.New(store, store.Key(), time.Now, snap)}
-}
-
-// openGate opens the state in a file, or makes it.
-func openGate(ctx context.Context, file string, snap *dispatch.Snapshot) (*gate, error) {
-	store, err := sqlite.Open(ctx, file, sqlite.Options{})
-	if err != nil {
-		return nil, err
-	}
-	return newGate(store, snap), nil
+func newGate(store *sqlite.Store, snap *dispatch.Snapshot) gate {
+	return gate{dispatch.New(store, store.Key(), time.Now, snap)}
 }
 
 // propose dispatches a proposal that must end as wanted.
-func (g *gate) propose(ctx context.Context, task, proposal string, want dispatch.Status) error {
+func (g gate) propose(ctx context.Context, task, proposal string, want dispatch.Status) error {
 	r, err := g.Dispatch(ctx, who, task, dispatch.Origin{Door: "bench"}, []byte(proposal))
 	if err != nil {
 		return err
@@ -77,12 +65,12 @@ func (g *gate) propose(ctx context.Context, task, proposal string, want dispatch
 	return nil
 }
 
-func (g *gate) approve(ctx context.Context, task, proposal string) error {
+func (g gate) approve(ctx context.Context, task, proposal string) error {
 	_, err := g.ReviewCall(ctx, who, task, dispatch.Enforce, []byte(proposal), dispatch.Review{Reviewer: "maya", Decision: "approved"})
 	return err
 }
 
-func (g *gate) create(ctx context.Context, task string) error {
+func (g gate) create(ctx context.Context, task string) error {
 	return g.CreateTask(ctx, dispatch.Task{TaskKey: keyOf(task), Profile: profile, Actor: who.Actor}, "bench")
 }
 
@@ -93,15 +81,6 @@ func name(kind byte) string {
 	var b [10]byte
 	rand.Read(b[:]) // never fails
 	return string(kind) + hex.EncodeToString(b[:])
-}
-
-// names are names of tasks, or of anything else.
-func names(kind byte, n int) []string {
-	out := make([]string, n)
-	for i := range out {
-		out[i] = name(kind)
-	}
-	return out
 }
 
 func call(tool string, arguments map[string]any) string {

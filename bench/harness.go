@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -82,13 +81,19 @@ func (e *env) close() error {
 
 func (e *env) file(name string) string { return filepath.Join(e.dir, name) }
 
-// measured is what came of one spec: a value for each round.
+// measured is what came of one spec: a value for each round, and what its sides took.
 type measured struct {
 	spec
-	values []float64
+	values, a, b []float64
 }
 
-func (m measured) value() float64 { return median(m.values) }
+func (m *measured) add(a, b float64) {
+	if b == 0 { // there is one side only
+		m.values = append(m.values, a)
+		return
+	}
+	m.values, m.a, m.b = append(m.values, a/b), append(m.a, a), append(m.b, b)
+}
 
 // measure opens a subject and runs its rounds for the specs that are wanted. In each round every duel has its turn, and
 // who goes first changes from round to round, so that whatever else the machine does meets both sides alike.
@@ -104,49 +109,46 @@ func (s subject) measure(ctx context.Context, e *env, wanted func(spec) bool) (o
 	if len(duels) != len(s.specs) {
 		return nil, fmt.Errorf("%d duels for %d specs", len(duels), len(s.specs))
 	}
-	values := make([][]float64, len(s.specs))
+	all := make([]measured, len(s.specs))
 	for round := range e.rounds {
 		for i, spec := range s.specs {
 			if !wanted(spec) {
 				continue
 			}
-			v, err := duels[i].round(ctx, round%2 == 1)
+			a, b, err := duels[i].round(ctx, round%2 == 1)
 			if err != nil {
 				return nil, fmt.Errorf("%s: %w", spec.name, err)
 			}
-			values[i] = append(values[i], v)
+			all[i].add(a, b)
 		}
 	}
 	for i, spec := range s.specs {
 		if wanted(spec) {
-			out = append(out, measured{spec, values[i]})
+			all[i].spec = spec
+			out = append(out, all[i])
 		}
 	}
 	return out, nil
 }
 
-func (d duel) round(ctx context.Context, reversed bool) (float64, error) {
+// round has each side do its work once. The cost of a side that is not there is 0.
+func (d duel) round(ctx context.Context, reversed bool) (a, b float64, err error) {
+	first, second := &a, &b
 	sides := []side{d.a, d.b}
-	costs := []float64{0, 1}
-	order := []int{0, 1}
 	if reversed {
-		order = []int{1, 0}
+		first, second = second, first
+		slices.Reverse(sides)
 	}
-	for _, i := range order {
+	for i, cost := range []*float64{first, second} {
 		if sides[i] == nil {
 			continue
 		}
 		runtime.GC() // nobody pays for what another left behind
-		cost, err := sides[i](ctx)
-		if err != nil {
-			return 0, err
+		if *cost, err = sides[i](ctx); err != nil {
+			return 0, 0, err
 		}
-		if !(cost > 0) || math.IsInf(cost, 0) {
-			return 0, fmt.Errorf("a cost of %v is none", cost)
-		}
-		costs[i] = cost
 	}
-	return costs[0] / costs[1], nil
+	return a, b, nil
 }
 
 func median(values []float64) float64 {

@@ -17,7 +17,7 @@ import (
 )
 
 // subjects are everything that is measured, in the order of the table.
-var subjects = []subject{decisions, start}
+var subjects = []subject{decisions, applies, whole, start}
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -40,9 +40,16 @@ func (m measured) String() string {
 	if !r.Met {
 		verdict = "missed"
 	}
-	return fmt.Sprintf("%-28s %8s  %-9s %-6s %s–%s (%d)", r.Name, number(r.Value), string(m.bound)+" "+number(r.Goal)+m.unit, verdict,
+	line := fmt.Sprintf("%-28s %8s  %-9s %-6s %s–%s (%d)", r.Name, number(r.Value), string(m.bound)+" "+number(r.Goal)+m.unit, verdict,
 		short(slices.Min(m.values)), short(slices.Max(m.values)), r.N)
+	if m.b != nil {
+		line += fmt.Sprintf("  %s over %s", micro(m.a), micro(m.b))
+	}
+	return line
 }
+
+// micro is the median of some times, for people alone: on another machine, or at another hour, it is another one.
+func micro(seconds []float64) string { return short(1e6*median(seconds)) + " µs" }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 

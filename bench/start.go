@@ -23,30 +23,30 @@ var start = subject{
 		{"idle-memory", "the resident memory of a process that waits for its second proposal", 60, atMost, " MiB"},
 	},
 	open: func(ctx context.Context, e *env) ([]duel, error) {
-		binary := e.file("govern")
-		build := exec.CommandContext(ctx, "go", "build", "-o", binary, "github.com/policy-dispatch/govern/cmd/govern")
+		file := e.file("govern")
+		build := exec.CommandContext(ctx, "go", "build", "-o", file, "github.com/policy-dispatch/govern/cmd/govern")
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w\n%s", err, out)
 		}
-		p := program{binary: binary, dir: e.dir}
+		b := binary{file: file, dir: e.dir}
 		return []duel{
 			{a: func(ctx context.Context) (float64, error) {
-				s, err := p.again(ctx)
+				s, err := b.again(ctx)
 				return s.milliseconds(), err
 			}},
 			{a: func(ctx context.Context) (float64, error) {
-				s, err := p.toFirstResult(ctx, name('s'))
+				s, err := b.toFirstResult(ctx, name('s'))
 				return s.milliseconds(), err
 			}},
 			{a: func(ctx context.Context) (float64, error) {
-				s, err := p.again(ctx)
+				s, err := b.again(ctx)
 				return s.memory, err
 			}},
 		}, nil
 	},
 }
 
-type program struct{ binary, dir string }
+type binary struct{ file, dir string }
 
 // started is what one process showed.
 type started struct {
@@ -57,19 +57,19 @@ type started struct {
 func (s started) milliseconds() float64 { return s.took.Seconds() * 1000 }
 
 // again starts govern on a state that another process has left.
-func (p program) again(ctx context.Context) (started, error) {
+func (b binary) again(ctx context.Context) (started, error) {
 	state := name('s')
-	if _, err := p.toFirstResult(ctx, state); err != nil {
+	if _, err := b.toFirstResult(ctx, state); err != nil {
 		return started{}, err
 	}
-	return p.toFirstResult(ctx, state)
+	return b.toFirstResult(ctx, state)
 }
 
 // toFirstResult starts govern with one proposal waiting on its standard input, reads its result, looks at it while it
 // waits for the next, and lets it end.
-func (p program) toFirstResult(ctx context.Context, state string) (s started, err error) {
-	cmd := exec.CommandContext(ctx, p.binary, "run", "--state", state, "-")
-	cmd.Dir = p.dir
+func (b binary) toFirstResult(ctx context.Context, state string) (s started, err error) {
+	cmd := exec.CommandContext(ctx, b.file, "run", "--state", state, "-")
+	cmd.Dir = b.dir
 	var said strings.Builder
 	cmd.Stderr = &said
 	in, err := cmd.StdinPipe()
