@@ -13,11 +13,12 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"time"
 )
 
 // subjects are everything that is measured, in the order of the table.
-var subjects = []subject{decisions, applies, whole, start}
+var subjects = slices.Concat([]subject{decisions}, growth, []subject{applies, whole, start})
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
