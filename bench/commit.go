@@ -6,16 +6,20 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"sync"
 	"time"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/snapshot"
 	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
 // template is a real commit, that of an approved draft, with the state that it was computed from. The commit is a task's
-// next step, its approval consumed, an operation, a record, and the entries of the decision and the action.
+// next step, its approval consumed, an operation, a record, and the entries of the decision and the action. It comes from
+// the built-in configuration.
 type template struct {
+	made   snapshot.Made
 	before dispatch.State
 	commit dispatch.Commit
 	lookup dispatch.Lookup
@@ -32,10 +36,12 @@ func (r *recorder) Apply(ctx context.Context, c dispatch.Commit) error {
 	return r.Store.Apply(ctx, c)
 }
 
+// sample is the template of every subject that wants one.
+var sample = sync.OnceValues(func() (template, error) { return newTemplate(context.Background()) })
+
 // newTemplate dispatches a draft to its end and keeps what the store was given.
 func newTemplate(ctx context.Context) (t template, err error) {
-	_, made, err := shipped(ctx)
-	if err != nil {
+	if _, t.made, err = shipped(ctx); err != nil {
 		return t, err
 	}
 	store, err := sqlite.OpenMemory(ctx)
@@ -44,7 +50,7 @@ func newTemplate(ctx context.Context) (t template, err error) {
 	}
 	defer func() { err = errors.Join(err, store.Close()) }()
 	r := &recorder{Store: store}
-	g := gate{dispatch.New(r, store.Key(), time.Now, made.Snapshot)}
+	g := gate{dispatch.New(r, store.Key(), time.Now, t.made.Snapshot)}
 	task, id := name('t'), name('d')
 	proposal := draft(id)
 	if err := errors.Join(g.create(ctx, task), g.propose(ctx, task, proposal, dispatch.StatusApprovalRequired), g.approve(ctx, task, proposal)); err != nil {

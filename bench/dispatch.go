@@ -15,7 +15,7 @@ var whole = subject{
 		{"dispatch-draft-64/1", "dispatches a second of 64 callers, over those of one, where an approved draft is recorded", 7, atLeast, ""},
 	},
 	open: func(ctx context.Context, e *env) ([]duel, error) {
-		_, made, err := shipped(ctx)
+		t, err := sample()
 		if err != nil {
 			return nil, err
 		}
@@ -26,7 +26,7 @@ var whole = subject{
 			drafts = append(drafts, work{name('t'), draft(name('d')), dispatch.StatusOK})
 		}
 		s, err := newState(ctx, e.file("state.db"), func(store *sqlite.Store) error {
-			g := newGate(store, made.Snapshot)
+			g := newGate(store, t.made.Snapshot)
 			return prepare(len(reads), func(i int) error {
 				d := drafts[i]
 				for _, err := range []error{
@@ -49,8 +49,8 @@ var whole = subject{
 			return func(caller, n int) []work { return all[caller*n : (caller+1)*n] }
 		}
 		return []duel{
-			{s.dispatches(made.Snapshot, 1, one, of(reads)), s.dispatches(made.Snapshot, 64, each, of(reads))},
-			{s.dispatches(made.Snapshot, 1, one, of(drafts)), s.dispatches(made.Snapshot, 64, each, of(drafts))},
+			{s.dispatches(t.made.Snapshot, 1, one, of(reads)), s.dispatches(t.made.Snapshot, 64, each, of(reads))},
+			{s.dispatches(t.made.Snapshot, 1, one, of(drafts)), s.dispatches(t.made.Snapshot, 64, each, of(drafts))},
 		}, nil
 	},
 }

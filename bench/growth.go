@@ -9,7 +9,6 @@ import (
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/snapshot"
-	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
 // What grows. Each is measured twice: for one caller, who mostly waits for the disk, and for 64, whose syncs are shared, so
@@ -149,23 +148,21 @@ func withEntries(ctx context.Context, e *env, big bool) (world, error) {
 	return withState(ctx, e, "entries", big, s, func() work { return work{proposal: read(readable), want: dispatch.StatusOK} })
 }
 
-func withState(ctx context.Context, e *env, name string, big bool, s size, next func() work) (world, error) {
-	_, made, err := shipped(ctx)
+func withState(ctx context.Context, e *env, what string, big bool, s size, next func() work) (world, error) {
+	t, err := sample()
 	if err != nil {
 		return world{}, err
 	}
-	return inTasks(ctx, e, name, big, made, s, next)
+	return inTasks(ctx, e, what, big, t.made, s, next)
 }
 
 // inTasks is a world whose dispatches are spread over the tasks of a state.
-func inTasks(ctx context.Context, e *env, name string, big bool, made snapshot.Made, s size, next func() work) (world, error) {
-	tasks, t, err := s.tasksOf(ctx)
+func inTasks(ctx context.Context, e *env, what string, big bool, made snapshot.Made, s size, next func() work) (world, error) {
+	t, err := sample()
 	if err != nil {
 		return world{}, err
 	}
-	st, err := newState(ctx, e.file(fmt.Sprintf("%s-%t.db", name, big)), func(store *sqlite.Store) error {
-		return s.fill(ctx, store, t, tasks)
-	})
+	st, tasks, err := s.fill(ctx, e.file(fmt.Sprintf("%s-%t.db", what, big)), t)
 	if err != nil {
 		return world{}, err
 	}
@@ -176,70 +173,4 @@ func inTasks(ctx context.Context, e *env, name string, big bool, made snapshot.M
 		w.task = anyOf(tasks, caller, callers)
 		return w
 	}}, nil
-}
-
-// size is how much of everything a state holds, spread evenly over its tasks.
-type size struct{ tasks, pending, entries int }
-
-func (s size) tasksOf(ctx context.Context) (tasks []string, t template, err error) {
-	t, err = newTemplate(ctx)
-	for range s.tasks {
-		tasks = append(tasks, name('t'))
-	}
-	return tasks, t, err
-}
-
-// fill puts tasks with what they hold into a store, as its Apply takes them: a state that govern would not make is none
-// that it must be fast with.
-func (s size) fill(ctx context.Context, store *sqlite.Store, t template, tasks []string) error {
-	share := func(all, i int) int { return all*(i+1)/s.tasks - all*i/s.tasks }
-	err := prepare(len(tasks), func(i int) error {
-		return store.Apply(ctx, t.task(keyOf(tasks[i]), share(s.pending, i), share(s.entries, i)))
-	})
-	if err != nil {
-		return err
-	}
-	return s.check(ctx, store, tasks)
-}
-
-// check asserts that a store holds what it should, as far as a few tasks show.
-func (s size) check(ctx context.Context, store *sqlite.Store, tasks []string) error {
-	pending, entries, few := 0, 0, tasks[:min(len(tasks), 100)]
-	for _, task := range few {
-		state, err := store.Load(ctx, keyOf(task), dispatch.Lookup{})
-		if err != nil {
-			return err
-		}
-		pending += state.Pending
-		for _, err := range store.Entries(ctx, who.Tenant, task) {
-			if err != nil {
-				return err
-			}
-			entries++
-		}
-	}
-	if pending != s.pending*len(few)/s.tasks || entries != s.entries*len(few)/s.tasks {
-		return fmt.Errorf("%d tasks of %+v have %d approvals and %d entries", len(few), s, pending, entries)
-	}
-	return nil
-}
-
-// task is a commit that makes a task as it is after some steps: with calls that wait for a person, and entries.
-func (t template) task(key dispatch.TaskKey, pending, entries int) dispatch.Commit {
-	c := dispatch.Commit{Task: t.before.Task}
-	c.Task.TaskKey, c.Task.Revision = key, 1
-	for range pending {
-		a := *t.before.Approval
-		a.ID, a.Task = "ap-"+name('a')[:len(a.ID)-len("ap-")], key
-		a.Signature = (name('0')[1:] + name('0')[1:] + name('0')[1:] + name('0')[1:])[:len(a.Signature)]
-		a.State, a.Votes, a.ExpiresAtStep = dispatch.Pending, nil, 0
-		c.Approvals = append(c.Approvals, dispatch.ApprovalChange{Approval: a})
-	}
-	for i := range entries {
-		e := t.commit.Entries[i%len(t.commit.Entries)]
-		e.Task, e.Step, e.N = key, 1+i/len(t.commit.Entries), i%len(t.commit.Entries)
-		c.Task.Steps, c.Task.Entries = e.Step, e.N+1
-		c.Entries = append(c.Entries, e)
-	}
-	return c
 }

@@ -22,7 +22,7 @@ var subjects = slices.Concat([]subject{decisions}, growth, []subject{applies, wh
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
-	err := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
+	err := run(ctx, subjects, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	if err != nil && !errors.Is(err, flag.ErrHelp) {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -38,10 +38,10 @@ type options struct {
 	dir    string
 }
 
-func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
+func run(ctx context.Context, subjects []subject, args []string, stdout, stderr io.Writer) error {
 	var o options
 	var list bool
-	var pattern, page string
+	var pattern string
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&pattern, "run", "", "measure only figures whose name matches this regular `expression`")
@@ -50,7 +50,6 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags.StringVar(&o.out, "out", "", "write the results to this `file` as JSON")
 	flags.StringVar(&o.dir, "dir", "", "keep the state that is measured in this `folder`; by default in a temporary one that is not in memory")
 	flags.BoolVar(&list, "list", false, "list the figures and measure nothing")
-	flags.StringVar(&page, "page", "", "write the table of the results in -out into this `page`, between its markers, and measure nothing")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,32 +60,34 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if o.run, err = regexp.Compile(pattern); err != nil {
 		return err
 	}
-	switch {
-	case list:
-		for _, s := range subjects {
-			for _, spec := range s.specs {
-				fmt.Fprintf(stdout, "%-28s %s %-6s %s\n", spec.name, spec.bound, number(spec.goal)+spec.unit, spec.what)
-			}
+	if list {
+		for _, spec := range specsOf(subjects) {
+			fmt.Fprintf(stdout, "%-28s %s %-6s %s\n", spec.name, spec.bound, number(spec.goal)+spec.unit, spec.what)
 		}
 		return nil
-	case page != "":
-		return updatePage(page, o.out)
 	}
 	if o.quick {
 		o.rounds = 1
 	}
-	return o.measure(ctx, stderr)
+	return o.measure(ctx, subjects, stderr)
+}
+
+func specsOf(subjects []subject) (specs []spec) {
+	for _, s := range subjects {
+		specs = append(specs, s.specs...)
+	}
+	return specs
 }
 
 func (o options) wanted(s spec) bool { return o.run.MatchString(s.name) }
 
 // measure runs the subjects one after another. Only when all of them are through does it write results.
-func (o options) measure(ctx context.Context, stderr io.Writer) error {
+func (o options) measure(ctx context.Context, subjects []subject, stderr io.Writer) (err error) {
 	dir, err := o.folder()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(dir)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	m, err := describe(ctx, dir)
 	if err != nil {
 		return err

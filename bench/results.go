@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // results is the file that a run writes.
@@ -55,14 +54,6 @@ func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
 func short(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
 
-func readResults(file string) (r results, err error) {
-	b, err := os.ReadFile(file)
-	if err == nil {
-		err = json.Unmarshal(b, &r)
-	}
-	return r, err
-}
-
 // write puts the file in place whole or not at all.
 func (r results) write(file string) error {
 	b, err := json.MarshalIndent(r, "", "  ")
@@ -85,55 +76,4 @@ func replace(file string, content []byte) error {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
 	return nil
-}
-
-const (
-	tableBegins = "<!-- The table is written by make bench. -->\n"
-	tableEnds   = "<!-- The end of the table. -->\n"
-)
-
-// table is the part of docs/performance.md that holds the figures.
-func (r results) table() (string, error) {
-	specs := map[string]spec{}
-	for _, s := range subjects {
-		for _, one := range s.specs {
-			specs[one.name] = one
-		}
-	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "\n%s.\n\n| figure | what over what | median | goal | met | rounds |\n|---|---|---:|---:|---|---:|\n", r.Machine)
-	for _, one := range r.Ratios {
-		s, ok := specs[one.Name]
-		if !ok {
-			return "", fmt.Errorf("there is no figure %s any more; measure again", one.Name)
-		}
-		met := "yes"
-		if !one.Met {
-			met = "**no**"
-		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s%s | %s %s%s | %s | %d |\n", one.Name, s.what, number(one.Value), s.unit, s.bound, number(one.Goal), s.unit, met, one.N)
-	}
-	return b.String() + "\n", nil
-}
-
-// updatePage writes the table of a file of results into a page.
-func updatePage(page, file string) error {
-	r, err := readResults(file)
-	if err != nil {
-		return err
-	}
-	text, err := os.ReadFile(page)
-	if err != nil {
-		return err
-	}
-	table, err := r.table()
-	if err != nil {
-		return err
-	}
-	before, rest, begins := strings.Cut(string(text), tableBegins)
-	_, after, ends := strings.Cut(rest, tableEnds)
-	if !begins || !ends {
-		return fmt.Errorf("%s: the markers of the table are gone", page)
-	}
-	return replace(page, []byte(before+tableBegins+table+tableEnds+after))
 }

@@ -19,7 +19,7 @@ var applies = subject{
 		{"apply-64/sql", "commits a second of 64 callers, over those of database/sql with one transaction a commit", 8, atLeast, ""},
 	},
 	open: func(ctx context.Context, e *env) ([]duel, error) {
-		t, err := newTemplate(ctx)
+		t, err := sample()
 		if err != nil {
 			return nil, err
 		}
