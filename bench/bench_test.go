@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -14,7 +15,6 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
-
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/sqlite"
@@ -257,4 +257,19 @@ func TestFilledStates(t *testing.T) {
 		})
 		require.NoError(t, err)
 	}
+}
+
+// What govern is compared with has OPA's own built-ins only if they were looked at before internal/opa could change them.
+func TestStockComesBeforeGovern(t *testing.T) {
+	self, err := os.Executable()
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^$")
+	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err)
+	trace := string(out)
+	own, governs := strings.Index(trace, "init github.com/policy-dispatch/govern/bench/stock "), strings.Index(trace, "init github.com/policy-dispatch/govern/internal/opa ")
+	require.Positive(t, own, trace)
+	require.Positive(t, governs, trace)
+	assert.Less(t, own, governs)
 }

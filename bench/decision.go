@@ -16,6 +16,7 @@ import (
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/topdown"
 
+	"github.com/policy-dispatch/govern/bench/stock"
 	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -62,9 +63,9 @@ var decisions = subject{
 			n := e.size(1500, 5)
 			own := repeat(n, func(ctx context.Context) error { return judge(ctx, made.Snapshot, in) })
 			duels = append(duels,
-				duel{own, repeat(n, func(ctx context.Context) error { return b.ready(ctx, in) })},
-				duel{own, repeat(n, func(ctx context.Context) error { return b.fromJSON(ctx, in) })},
-				duel{repeat(n, func(ctx context.Context) error { return b.usual(ctx, in) }), own})
+				duel{own, stockOPA(repeat(n, func(ctx context.Context) error { return b.ready(ctx, in) }))},
+				duel{own, stockOPA(repeat(n, func(ctx context.Context) error { return b.fromJSON(ctx, in) }))},
+				duel{stockOPA(repeat(n, func(ctx context.Context) error { return b.usual(ctx, in) })), own})
 		}
 		return duels, nil
 	},
@@ -73,6 +74,14 @@ var decisions = subject{
 func repeat(n int, op func(context.Context) error) side {
 	return func(ctx context.Context) (float64, error) {
 		return serial(n, func(int) error { return op(ctx) })
+	}
+}
+
+// stockOPA is a side in which govern has no hand at all.
+func stockOPA(s side) side {
+	return func(ctx context.Context) (float64, error) {
+		defer stock.Use()()
+		return s(ctx)
 	}
 }
 

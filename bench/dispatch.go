@@ -19,9 +19,9 @@ var whole = subject{
 		if err != nil {
 			return nil, err
 		}
-		one, each := e.size(200, 3), e.size(40, 1)
+		one, callers, each := e.size(200, 3), e.size(64, 3), e.size(40, 1)
 		var reads, drafts []work
-		for range max(one, 64*each) + 2*64 {
+		for range max(one, callers*each) + 2*callers {
 			reads = append(reads, work{name('t'), read(readable), dispatch.StatusOK})
 			drafts = append(drafts, work{name('t'), draft(name('d')), dispatch.StatusOK})
 		}
@@ -49,8 +49,8 @@ var whole = subject{
 			return func(caller, n int) []work { return all[caller*n : (caller+1)*n] }
 		}
 		return []duel{
-			{s.dispatches(t.made.Snapshot, 1, one, of(reads)), s.dispatches(t.made.Snapshot, 64, each, of(reads))},
-			{s.dispatches(t.made.Snapshot, 1, one, of(drafts)), s.dispatches(t.made.Snapshot, 64, each, of(drafts))},
+			{s.dispatches(t.made.Snapshot, 1, one, of(reads)), s.dispatches(t.made.Snapshot, callers, each, of(reads))},
+			{s.dispatches(t.made.Snapshot, 1, one, of(drafts)), s.dispatches(t.made.Snapshot, callers, each, of(drafts))},
 		}, nil
 	},
 }

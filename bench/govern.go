@@ -20,7 +20,7 @@ const profile = "warehouse"
 
 var who = dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: "learner"}
 
-// configure is the built-in configuration, with budgets that no measurement uses up.
+// configure is the built-in configuration, with budgets and a time for decisions that no measurement uses up.
 func configure(edits ...func(*config.Config)) (config.Config, error) {
 	c, err := config.Builtin(govern.Files)
 	if err != nil {
@@ -29,7 +29,7 @@ func configure(edits ...func(*config.Config)) (config.Config, error) {
 	p := c.Profiles[profile]
 	pending := config.MostPending
 	p.MaxSteps, p.MaxPending = config.MostSteps, &pending
-	c.Profiles[profile] = p
+	c.Profiles[profile], c.Limits.DecisionTime = p, config.MostDecisionTime.String()
 	for _, edit := range edits {
 		edit(&c)
 	}

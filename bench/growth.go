@@ -43,8 +43,8 @@ func grows(name, what string, build func(ctx context.Context, e *env, big bool) 
 			if err != nil {
 				return nil, err
 			}
-			one, each := e.size(200, 3), e.size(32, 1)
-			return []duel{{big.side(1, one), small.side(1, one)}, {big.side(64, each), small.side(64, each)}}, nil
+			one, callers, each := e.size(200, 3), e.size(64, 3), e.size(32, 1)
+			return []duel{{big.side(1, one), small.side(1, one)}, {big.side(callers, each), small.side(callers, each)}}, nil
 		},
 	}
 }

@@ -24,7 +24,8 @@ var applies = subject{
 			return nil, err
 		}
 		b := block{template: t}
-		if b.state, b.commits, err = t.commits(ctx, e.file("state.db"), e.size(4096, 256)+warmUp); err != nil {
+		few, some, many := e.size(8, 2), e.size(64, 3), e.size(256, 4)
+		if b.state, b.commits, err = t.commits(ctx, e.file("state.db"), e.size(4096, 4)+warmUp); err != nil {
 			return nil, err
 		}
 		floor, err := newFloor(e)
@@ -35,10 +36,10 @@ var applies = subject{
 		alone := b.apply(1, one)
 		return []duel{
 			{b.applyEach(one), func(context.Context) (float64, error) { return middle(one, floor.sync) }},
-			{alone, b.apply(8, 8*e.size(64, 1))},
-			{alone, b.apply(64, 64*e.size(64, 1))},
-			{alone, b.apply(256, 256*e.size(16, 1))},
-			{b.better(64, 64*e.size(8, 1)), b.apply(64, 64*e.size(64, 1))},
+			{alone, b.apply(few, few*e.size(64, 1))},
+			{alone, b.apply(some, some*e.size(64, 1))},
+			{alone, b.apply(many, many*e.size(16, 1))},
+			{b.better(some, some*e.size(8, 1)), b.apply(some, some*e.size(64, 1))},
 		}, nil
 	},
 }
