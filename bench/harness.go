@@ -104,7 +104,7 @@ func (s subject) measure(ctx context.Context, e *env, wanted func(spec) bool) (o
 	}
 	duels, err := s.open(ctx, e)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("before %s: %w", s.specs[0].name, err)
 	}
 	if len(duels) != len(s.specs) {
 		return nil, fmt.Errorf("%d duels for %d specs", len(duels), len(s.specs))
@@ -144,7 +144,10 @@ func (d duel) round(ctx context.Context, reversed bool) (a, b float64, err error
 			continue
 		}
 		runtime.GC() // nobody pays for what another left behind
-		if *cost, err = sides[i](ctx); err != nil {
+		if *cost, err = sides[i](ctx); err == nil && *cost <= 0 {
+			err = errors.New("it took no time")
+		}
+		if err != nil {
 			return 0, 0, err
 		}
 	}

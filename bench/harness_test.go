@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -34,13 +35,13 @@ func fixed(duels ...duel) subject {
 	return s
 }
 
-// measureAll runs the command on subjects of a test, and gives what it wrote.
-func measureAll(t *testing.T, subjects []subject, args ...string) (results, error) {
+// measureAll measures subjects of a test, and gives what was written. That is quick, so that any folder will do.
+func measureAll(t *testing.T, rounds int, pattern string, subjects ...subject) (results, error) {
 	t.Helper()
-	out := filepath.Join(t.TempDir(), "results.json")
-	err := run(t.Context(), subjects, append([]string{"-dir", t.TempDir(), "-quick=false", "-out", out}, args...), io.Discard, io.Discard)
+	o := options{run: regexp.MustCompile(pattern), rounds: rounds, quick: true, dir: t.TempDir(), out: filepath.Join(t.TempDir(), "results.json")}
+	err := o.measure(t.Context(), subjects, io.Discard)
 	var r results
-	if b, readErr := os.ReadFile(out); readErr == nil {
+	if b, readErr := os.ReadFile(o.out); readErr == nil {
 		require.NoError(t, json.Unmarshal(b, &r))
 	}
 	return r, err
@@ -50,7 +51,7 @@ func TestSidesTakeTurns(t *testing.T) {
 	var turns strings.Builder
 	two := duel{costs(&turns, "a", 6, 1, 10), costs(&turns, "b", 2, 1, 2)}
 	other := duel{a: costs(&turns, "c", 7, 8, 9)}
-	r, err := measureAll(t, []subject{fixed(two, other)}, "-rounds", "3")
+	r, err := measureAll(t, 3, "", fixed(two, other))
 	require.NoError(t, err)
 	assert.Equal(t, "abc"+"bac"+"abc", turns.String())
 	// The rounds' ratios are 3, 1 and 5; the ratio of the medians, 6 over 2, is 3 as well, and that of the sums is not.
@@ -61,10 +62,10 @@ func TestSidesTakeTurns(t *testing.T) {
 func TestMedianIsOfTheRatios(t *testing.T) {
 	var turns strings.Builder
 	// A round in which the machine was slow is slow for both.
-	r, err := measureAll(t, []subject{fixed(duel{costs(&turns, "a", 2, 40, 3), costs(&turns, "b", 1, 20, 3)})}, "-rounds", "3")
+	r, err := measureAll(t, 3, "", fixed(duel{costs(&turns, "a", 2, 40, 3), costs(&turns, "b", 1, 20, 3)}))
 	require.NoError(t, err)
 	assert.InDelta(t, 2, r.Ratios[0].Value, 0)
-	r, err = measureAll(t, []subject{fixed(duel{costs(&turns, "a", 1, 4), costs(&turns, "b", 1, 2)})}, "-rounds", "2")
+	r, err = measureAll(t, 2, "", fixed(duel{costs(&turns, "a", 1, 4), costs(&turns, "b", 1, 2)}))
 	require.NoError(t, err)
 	assert.InDelta(t, 1.5, r.Ratios[0].Value, 0, "between the two of an even number")
 }
@@ -90,13 +91,13 @@ func TestRunChoosesFigures(t *testing.T) {
 	unwanted := subject{specs: []spec{{name: "elsewhere"}}, open: func(context.Context, *env) ([]duel, error) {
 		return nil, errors.New("nobody asked for this")
 	}}
-	r, err := measureAll(t, []subject{unwanted, fixed(duel{a: costs(&turns, "a")}, duel{a: costs(&turns, "b", 1)})}, "-rounds", "1", "-run", "^figure-b$")
+	r, err := measureAll(t, 1, "^figure-b$", unwanted, fixed(duel{a: costs(&turns, "a")}, duel{a: costs(&turns, "b", 1)}))
 	require.NoError(t, err)
 	require.Len(t, r.Ratios, 1)
 	assert.Equal(t, "figure-b", r.Ratios[0].Name)
 	assert.Equal(t, "b", turns.String())
 
-	_, err = measureAll(t, []subject{unwanted}, "-run", "nothing")
+	_, err = measureAll(t, 1, "nothing", unwanted)
 	assert.ErrorContains(t, err, "no figure is called nothing")
 }
 
