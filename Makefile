@@ -29,7 +29,7 @@ fuzz: ## Fuzz every fuzz target for FUZZTIME
 
 bench: ## Measure what govern costs, into bench/results.json and docs/performance.md; wants a machine that does nothing else
 	go run ./bench -out bench/results.json
-	go run ./bench -out bench/results.json -page docs/performance.md
+	go generate ./bench
 
 generate: ## Write the generated files anew
 	go generate ./...

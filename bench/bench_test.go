@@ -117,6 +117,7 @@ func TestPerformancePage(t *testing.T) {
 	page := before + tableBegins + table(r) + tableEnds + after
 	if *update {
 		require.NoError(t, os.WriteFile(pageFile, []byte(page), 0o644))
+		return
 	}
 	assert.Equal(t, page, string(text), "the table is stale; make generate writes it anew")
 
@@ -230,7 +231,7 @@ func TestFilledStates(t *testing.T) {
 		{size{tasks: 10, pending: 25}, 25, 0},
 		{size{tasks: 10, entries: 60}, 0, 60},
 	} {
-		st, tasks, err := tt.size.fill(t.Context(), filepath.Join(t.TempDir(), "state.db"), tmpl)
+		st, tasks, err := tt.size.fill(t.Context(), filepath.Join(t.TempDir(), "state"), tmpl)
 		require.NoError(t, err)
 		assert.Len(t, tasks, tt.size.tasks)
 		_, err = st.use(t.Context(), func(store *sqlite.Store) (float64, error) {

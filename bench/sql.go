@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"errors"
+	"os"
 
 	_ "modernc.org/sqlite" // the driver "sqlite"
 
@@ -26,22 +27,26 @@ func (b block) better(callers, n int) side {
 }
 
 func (b block) obvious(ctx context.Context, connections, callers, n int) (cost float64, err error) {
-	file, err := b.copy()
+	dir, err := b.copy()
 	if err != nil {
 		return 0, err
 	}
-	p, err := openProgram(ctx, file, connections)
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	p, err := openProgram(ctx, stateFile(dir), connections)
 	if err != nil {
 		return 0, err
 	}
-	// govern only looks whether everything is there.
-	store, err := sqlite.Open(ctx, file, sqlite.Options{MustExist: true})
-	if err != nil {
-		return 0, errors.Join(err, p.db.Close())
-	}
-	cost, err = b.run(ctx, store, n, func(c dispatch.Commit) error { return p.apply(ctx, c) },
+	cost, err = b.run(func(c dispatch.Commit) error { return p.apply(ctx, c) },
 		func(op func(int) error) (float64, error) { return together(callers, n, op) })
-	return cost, errors.Join(err, p.db.Close(), store.Close(), remove(file))
+	if err = errors.Join(err, p.db.Close()); err != nil {
+		return 0, err
+	}
+	// Only now: govern beside it could help.
+	store, err := sqlite.Open(ctx, stateFile(dir), sqlite.Options{MustExist: true})
+	if err != nil {
+		return 0, err
+	}
+	return cost, errors.Join(b.look(ctx, store, n), store.Close())
 }
 
 // The statements of one commit.

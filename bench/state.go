@@ -6,40 +6,47 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
-// state is a state in files, with its store closed. Each block of a measurement opens it, so that what one block did to
+// state is a state in a folder, with its store closed. Each block of a measurement opens it, so that what one block did to
 // caches and to the write-ahead log is not the next one's gain or loss.
 type state struct {
-	file string
+	dir string
 	// kept says that blocks go on with what the one before them left. Otherwise each works on a copy of its own: then all
 	// blocks do exactly the same, however many there are.
 	kept   bool
 	copies int
 }
 
-// newState makes a state and fills it.
-func newState(ctx context.Context, file string, fill func(*sqlite.Store) error) (*state, error) {
-	store, err := sqlite.Open(ctx, file, sqlite.Options{})
+// stateFile is the state's file in its folder.
+func stateFile(dir string) string { return filepath.Join(dir, "state.db") }
+
+// newState makes a folder with a state and fills it.
+func newState(ctx context.Context, dir string, fill func(*sqlite.Store) error) (*state, error) {
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return nil, err
+	}
+	store, err := sqlite.Open(ctx, stateFile(dir), sqlite.Options{})
 	if err != nil {
 		return nil, err
 	}
-	return &state{file: file}, errors.Join(fill(store), store.Close())
+	return &state{dir: dir}, errors.Join(fill(store), store.Close())
 }
 
 // use opens the state, or a copy, for one block.
 func (s *state) use(ctx context.Context, block func(*sqlite.Store) (float64, error)) (cost float64, err error) {
-	file := s.file
+	dir := s.dir
 	if !s.kept {
-		if file, err = s.copy(); err != nil {
+		if dir, err = s.copy(); err != nil {
 			return 0, err
 		}
-		defer func() { err = errors.Join(err, remove(file)) }()
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	}
-	store, err := sqlite.Open(ctx, file, sqlite.Options{MustExist: true})
+	store, err := sqlite.Open(ctx, stateFile(dir), sqlite.Options{MustExist: true})
 	if err != nil {
 		return 0, err
 	}
@@ -47,19 +54,23 @@ func (s *state) use(ctx context.Context, block func(*sqlite.Store) (float64, err
 	return block(store)
 }
 
-// The endings of the files of a state.
-var parts = []string{"", ".key"}
-
 // copy makes another state of the same content. It is synced: what is not would be written out while others are measured.
-func (s *state) copy() (file string, err error) {
+func (s *state) copy() (dir string, err error) {
 	s.copies++
-	file = fmt.Sprintf("%s-%d", s.file, s.copies)
-	for _, part := range parts {
-		if err := copyFile(file+part, s.file+part); err != nil {
+	dir = fmt.Sprintf("%s-%d", s.dir, s.copies)
+	files, err := os.ReadDir(s.dir)
+	if err != nil {
+		return "", err
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		return "", err
+	}
+	for _, f := range files {
+		if err := copyFile(filepath.Join(dir, f.Name()), filepath.Join(s.dir, f.Name())); err != nil {
 			return "", err
 		}
 	}
-	return file, nil
+	return dir, nil
 }
 
 func copyFile(to, from string) (err error) {
@@ -77,14 +88,6 @@ func copyFile(to, from string) (err error) {
 		return err
 	}
 	return out.Sync()
-}
-
-func remove(file string) error {
-	var errs []error
-	for _, part := range append(parts, ".lock") {
-		errs = append(errs, os.Remove(file+part))
-	}
-	return errors.Join(errs...)
 }
 
 // work is one dispatch that is to be measured, and how it must end.

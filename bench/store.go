@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
@@ -25,7 +26,7 @@ var applies = subject{
 		}
 		b := block{template: t}
 		few, some, many := e.size(8, 2), e.size(64, 3), e.size(256, 4)
-		if b.state, b.commits, err = t.commits(ctx, e.file("state.db"), e.size(4096, 4)+warmUp); err != nil {
+		if b.state, b.commits, err = t.commits(ctx, e.file("state"), e.size(4096, 4)+warmUp); err != nil {
 			return nil, err
 		}
 		floor, err := newFloor(e)
@@ -54,40 +55,39 @@ type block struct {
 	commits []dispatch.Commit
 }
 
-// run warms apply up with the first commits and measures some of the others. The state must then have them.
-func (b block) run(ctx context.Context, store *sqlite.Store, n int, apply func(dispatch.Commit) error, measure func(op func(int) error) (float64, error)) (float64, error) {
+// run warms apply up with the first commits and measures some of the others.
+func (b block) run(apply func(dispatch.Commit) error, measure func(op func(int) error) (float64, error)) (float64, error) {
 	first, rest := b.commits[:warmUp], b.commits[warmUp:]
 	if err := prepare(warmUp, func(i int) error { return apply(first[i]) }); err != nil {
 		return 0, err
 	}
-	cost, err := measure(func(i int) error { return apply(rest[i]) })
-	if err != nil {
-		return 0, err
-	}
-	for _, c := range []dispatch.Commit{rest[0], rest[n-1]} {
-		if err := b.arrived(ctx, store, c); err != nil {
-			return 0, err
-		}
-	}
-	return cost, nil
+	return measure(func(i int) error { return apply(rest[i]) })
+}
+
+// look asserts that a store has the n commits that were measured, as far as the first and the last of them show.
+func (b block) look(ctx context.Context, store *sqlite.Store, n int) error {
+	rest := b.commits[warmUp:]
+	return errors.Join(b.arrived(ctx, store, rest[0]), b.arrived(ctx, store, rest[n-1]))
 }
 
 // apply is n commits of some callers together.
 func (b block) apply(callers, n int) side {
-	return func(ctx context.Context) (float64, error) {
-		return b.use(ctx, func(store *sqlite.Store) (float64, error) {
-			return b.run(ctx, store, n, func(c dispatch.Commit) error { return store.Apply(ctx, c) },
-				func(op func(int) error) (float64, error) { return together(callers, n, op) })
-		})
-	}
+	return b.side(n, func(op func(int) error) (float64, error) { return together(callers, n, op) })
 }
 
 // applyEach is n commits of one caller, each timed by itself.
 func (b block) applyEach(n int) side {
+	return b.side(n, func(op func(int) error) (float64, error) { return middle(n, op) })
+}
+
+func (b block) side(n int, measure func(op func(int) error) (float64, error)) side {
 	return func(ctx context.Context) (float64, error) {
 		return b.use(ctx, func(store *sqlite.Store) (float64, error) {
-			return b.run(ctx, store, n, func(c dispatch.Commit) error { return store.Apply(ctx, c) },
-				func(op func(int) error) (float64, error) { return middle(n, op) })
+			cost, err := b.run(func(c dispatch.Commit) error { return store.Apply(ctx, c) }, measure)
+			if err != nil {
+				return 0, err
+			}
+			return cost, b.look(ctx, store, n)
 		})
 	}
 }
