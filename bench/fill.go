@@ -55,7 +55,7 @@ const numbers = "WITH RECURSIVE numbers (i) AS (SELECT 0 UNION ALL SELECT i + 1 
 
 // copies copies the rows of the pattern. What a column holds that is not named here stays as govern wrote it.
 func (s size) copies(ctx context.Context, file string, pattern dispatch.Commit) (tasks []string, err error) {
-	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(OFF)&_pragma=cache_size(-4000000)&_pragma=temp_store(MEMORY)")
+	db, err := sql.Open("sqlite", "file:"+file+"?_pragma=locking_mode(EXCLUSIVE)&_pragma=synchronous(OFF)&_pragma=cache_size(-1000000)")
 	if err != nil {
 		return nil, err
 	}
@@ -70,25 +70,30 @@ func (s size) copies(ctx context.Context, file string, pattern dispatch.Commit) 
 	}
 	run("PRAGMA journal_mode = OFF")
 	run("BEGIN")
-	clone := func(table, from string, n int, changes map[string]string) {
+	clone := func(table, each string, n int, changes map[string]string) {
 		if err != nil || n == 0 {
 			return
 		}
 		var names, values []string
 		if names, values, err = columns(ctx, db, table, changes); err == nil {
-			run(fmt.Sprintf("INSERT INTO %s (%s) %s SELECT %s FROM %s", table, strings.Join(names, ", "), numbers, strings.Join(values, ", "), from), own, sql.Named("n", n))
+			run(fmt.Sprintf("INSERT INTO %s (%s) %s SELECT %s FROM %s", table, strings.Join(names, ", "), numbers, strings.Join(values, ", "), each), sql.Named("n", n))
 		}
 	}
-	clone("tasks", "numbers, tasks AS old WHERE old.id = :pattern", s.tasks, map[string]string{
-		"id": "'t' || lower(hex(randomblob(10)))"})
+	// What is read must not be the table that is written: SQLite would first gather all of it elsewhere.
+	run("CREATE TEMP TABLE old_task AS SELECT * FROM tasks WHERE id = :pattern", own)
+	run("CREATE TEMP TABLE old_approval AS SELECT * FROM approvals WHERE task = :pattern", own)
+	run("CREATE TEMP TABLE old_entries AS SELECT * FROM entries WHERE task = :pattern", own)
+
+	clone("tasks", "numbers, old_task AS old", s.tasks, map[string]string{"id": "'t' || lower(hex(randomblob(10)))"})
 	run("CREATE TEMP TABLE others AS SELECT id FROM tasks WHERE id <> :pattern", own)
-	clone("approvals", "(SELECT id FROM numbers, others ORDER BY i, random()) AS other CROSS JOIN approvals AS old WHERE old.task = :pattern",
-		s.pending/s.tasks, map[string]string{"task": "other.id", "id": "'ap-' || lower(hex(randomblob(8)))", "signature": "lower(hex(randomblob(32)))"})
-	clone("approvals", fmt.Sprintf("(SELECT id FROM numbers, others ORDER BY random() LIMIT %d) AS other CROSS JOIN approvals AS old WHERE old.task = :pattern", s.pending%s.tasks),
-		min(s.pending%s.tasks, 1), map[string]string{"task": "other.id", "id": "'ap-' || lower(hex(randomblob(8)))", "signature": "lower(hex(randomblob(32)))"})
-	two := len(pattern.Entries)
-	clone("entries", fmt.Sprintf("(SELECT id, i FROM numbers, others ORDER BY i, random()) AS other CROSS JOIN entries AS old WHERE old.task = :pattern AND old.n = other.i %% %d", two),
-		s.entries/s.tasks, map[string]string{"task": "other.id", "step": fmt.Sprintf("1 + other.i / %d", max(two, 1))})
+
+	asked := map[string]string{"task": "other.id", "id": "'ap-' || lower(hex(randomblob(8)))", "signature": "lower(hex(randomblob(32)))"}
+	clone("approvals", "(SELECT id FROM numbers, others ORDER BY i, random()) AS other CROSS JOIN old_approval AS old", s.pending/s.tasks, asked)
+	clone("approvals", fmt.Sprintf("(SELECT id FROM numbers, others ORDER BY random() LIMIT %d) AS other CROSS JOIN old_approval AS old", s.pending%s.tasks), min(s.pending%s.tasks, 1), asked)
+
+	two := max(len(pattern.Entries), 1)
+	clone("entries", fmt.Sprintf("(SELECT id, i FROM numbers, others ORDER BY i, random()) AS other CROSS JOIN old_entries AS old WHERE old.n = other.i %% %d", two),
+		s.entries/s.tasks, map[string]string{"task": "other.id", "step": fmt.Sprintf("1 + other.i / %d", two)})
 	run("UPDATE tasks SET steps = :steps WHERE id <> :pattern", own, sql.Named("steps", (s.entries/s.tasks+1)/2))
 	run("COMMIT")
 	if err != nil {
