@@ -231,7 +231,7 @@ func TestFilledStates(t *testing.T) {
 		{size{tasks: 10, pending: 25}, 25, 0},
 		{size{tasks: 10, entries: 60}, 0, 60},
 	} {
-		st, tasks, err := tt.size.fill(t.Context(), filepath.Join(t.TempDir(), "state"), tmpl)
+		st, tasks, err := tt.size.fill(t.Context(), &env{dir: t.TempDir(), quick: true}, "state", tmpl)
 		require.NoError(t, err)
 		assert.Len(t, tasks, tt.size.tasks)
 		_, err = st.use(t.Context(), func(store *sqlite.Store) (float64, error) {

@@ -103,9 +103,9 @@ func (t template) fresh() (ground, next dispatch.Commit) {
 
 // commits gives n commits to a state that has everything they build on. Each is on a task of its own with a random name, so
 // that none waits for another, and all meet the indexes anywhere.
-func (t template) commits(ctx context.Context, dir string, n int) (*state, []dispatch.Commit, error) {
+func (t template) commits(ctx context.Context, e *env, n int) (*state, []dispatch.Commit, error) {
 	commits := make([]dispatch.Commit, n)
-	s, err := newState(ctx, dir, func(store *sqlite.Store) error {
+	s, err := newState(ctx, e, "state", func(store *sqlite.Store) error {
 		return prepare(n, func(i int) error {
 			ground, next := t.fresh()
 			commits[i] = next

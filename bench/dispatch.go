@@ -25,7 +25,7 @@ var whole = subject{
 			reads = append(reads, work{name('t'), read(readable), dispatch.StatusOK})
 			drafts = append(drafts, work{name('t'), draft(name('d')), dispatch.StatusOK})
 		}
-		s, err := newState(ctx, e.file("state"), func(store *sqlite.Store) error {
+		s, err := newState(ctx, e, "state", func(store *sqlite.Store) error {
 			g := newGate(store, t.made.Snapshot)
 			return prepare(len(reads), func(i int) error {
 				d := drafts[i]

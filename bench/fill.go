@@ -19,13 +19,13 @@ type size struct{ tasks, pending, entries int }
 
 // fill makes a state of a size and names its tasks. govern writes one task with a row of each kind; the others are copies of
 // those rows under random names, in a random order, put in with SQL: through the store a million would take many minutes.
-func (s size) fill(ctx context.Context, dir string, t template) (_ *state, tasks []string, err error) {
+func (s size) fill(ctx context.Context, e *env, what string, t template) (_ *state, tasks []string, err error) {
 	pattern := t.task(keyOf(name('t')), min(s.pending, 1), min(s.entries, len(t.commit.Entries)))
-	st, err := newState(ctx, dir, func(store *sqlite.Store) error { return store.Apply(ctx, pattern) })
+	st, err := newState(ctx, e, what, func(store *sqlite.Store) error { return store.Apply(ctx, pattern) })
 	if err != nil {
 		return nil, nil, err
 	}
-	if tasks, err = s.copies(ctx, stateFile(dir), pattern); err != nil {
+	if tasks, err = s.copies(ctx, stateFile(st.dir), pattern); err != nil {
 		return nil, nil, fmt.Errorf("a state of %+v: %w", s, err)
 	}
 	_, err = st.use(ctx, func(store *sqlite.Store) (float64, error) { return 0, s.check(ctx, store, tasks) })

@@ -162,7 +162,7 @@ func inTasks(ctx context.Context, e *env, what string, big bool, made snapshot.M
 	if err != nil {
 		return world{}, err
 	}
-	st, tasks, err := s.fill(ctx, e.file(fmt.Sprintf("%s-%t", what, big)), t)
+	st, tasks, err := s.fill(ctx, e, fmt.Sprintf("%s-%t", what, big), t)
 	if err != nil {
 		return world{}, err
 	}

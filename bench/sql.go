@@ -36,6 +36,9 @@ func (b block) obvious(ctx context.Context, connections, callers, n int) (cost f
 	if err != nil {
 		return 0, err
 	}
+	if err := p.settle(ctx, b.state); err != nil {
+		return 0, errors.Join(err, p.db.Close())
+	}
 	cost, err = b.run(func(c dispatch.Commit) error { return p.apply(ctx, c) },
 		func(op func(int) error) (float64, error) { return together(callers, n, op) })
 	if err = errors.Join(err, p.db.Close()); err != nil {
@@ -85,6 +88,20 @@ func openProgram(ctx context.Context, file string, connections int) (*program, e
 		}
 	}
 	return p, nil
+}
+
+// settle does for the program what state.settle does for the store.
+func (p *program) settle(ctx context.Context, s *state) error {
+	tx, err := p.db.BeginTx(ctx, nil)
+	if err != nil {
+		return err
+	}
+	for _, e := range s.ballast(dispatch.TaskKey{Tenant: "settling", ID: name('t')}) {
+		if _, err := tx.StmtContext(ctx, p.entry).ExecContext(ctx, e.Task.Tenant, e.Task.ID, e.Step, e.N, e.Kind, []byte(e.Body)); err != nil {
+			return errors.Join(err, tx.Rollback())
+		}
+	}
+	return tx.Commit()
 }
 
 func (p *program) apply(ctx context.Context, c dispatch.Commit) error {

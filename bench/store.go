@@ -26,7 +26,7 @@ var applies = subject{
 		}
 		b := block{template: t}
 		few, some, many := e.size(8, 2), e.size(64, 3), e.size(256, 4)
-		if b.state, b.commits, err = t.commits(ctx, e.file("state"), e.size(4096, 4)+warmUp); err != nil {
+		if b.state, b.commits, err = t.commits(ctx, e, e.size(4096, 4)+warmUp); err != nil {
 			return nil, err
 		}
 		floor, err := newFloor(e)
