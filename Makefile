@@ -5,7 +5,7 @@ FUZZTIME ?= 20s
 export FUZZTIME
 
 .DEFAULT_GOAL := help
-.PHONY: help build test lint race fuzz generate check-generated test-long clean
+.PHONY: help build test lint race fuzz bench generate check-generated test-long clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -26,6 +26,10 @@ race: ## Run every test under the race detector
 
 fuzz: ## Fuzz every fuzz target for FUZZTIME
 	@.ci/fuzz
+
+bench: ## Measure what govern costs, into bench/results.json and docs/performance.md; wants a machine that does nothing else
+	go run ./bench -out bench/results.json
+	go generate ./bench
 
 generate: ## Write the generated files anew
 	go generate ./...
