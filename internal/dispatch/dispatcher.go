@@ -84,7 +84,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 		if err := facts.seal(o.Door, attempt); err != nil {
 			return Result{}, err
 		}
-		decision, err := Judge(ctx, snap.Decider, snap.Version, facts.Asked)
+		decision, err := judge(ctx, snap.Decider, snap.Version, facts.Asked, facts.input)
 		if err != nil {
 			return Result{}, err
 		}
