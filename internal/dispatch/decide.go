@@ -11,7 +11,19 @@ import (
 //
 // A recorded input judged by the same policy gives the recorded decision.
 func Judge(ctx context.Context, decider Decider, version string, input ijson.Raw) (Decision, error) {
-	d, err := ask(ctx, decider, version, input)
+	var in Input
+	if err := ijson.Unmarshal(input, &in); err != nil {
+		if ctx.Err() != nil {
+			return Decision{}, ctx.Err()
+		}
+		return deny(err, version), nil
+	}
+	return judge(ctx, decider, version, input, in)
+}
+
+// judge is Judge for who has the input's value already: what its bytes say, and nothing else.
+func judge(ctx context.Context, decider Decider, version string, input ijson.Raw, in Input) (Decision, error) {
+	d, err := ask(ctx, decider, version, input, in)
 	if err == nil {
 		return d, nil
 	}
@@ -21,11 +33,7 @@ func Judge(ctx context.Context, decider Decider, version string, input ijson.Raw
 	return deny(err, version), nil
 }
 
-func ask(ctx context.Context, decider Decider, version string, input ijson.Raw) (Decision, error) {
-	var in Input
-	if err := ijson.Unmarshal(input, &in); err != nil {
-		return Decision{}, err
-	}
+func ask(ctx context.Context, decider Decider, version string, input ijson.Raw, in Input) (Decision, error) {
 	raw, err := decider.Decide(ctx, input)
 	if err != nil {
 		return Decision{}, err

@@ -160,36 +160,52 @@ func (d Decision) explained() Decision {
 
 var statusForm = regexp.MustCompile(`^[a-z][a-z0-9_]{0,63}$`)
 
+// answer is a decision as a policy writes it. What it leaves out is nil.
+type answer struct {
+	Effect        *Effect   `json:"effect"`
+	Status        *Status   `json:"status"`
+	Reasons       *[]Reason `json:"reasons"`
+	PolicyVersion *string   `json:"policy_version"`
+	Retryable     bool      `json:"retryable"`
+	Approval      ijson.Raw `json:"approval"`
+}
+
 // parseDecision reads a policy's answer: exactly the documented members, nothing read kindly.
 func parseDecision(raw ijson.Raw) (Decision, error) {
-	var present map[string]ijson.Raw
-	if err := ijson.Unmarshal(raw, &present); err != nil {
-		return Decision{}, malformed("the decision is not an object: %v", err)
-	}
-	for _, name := range []string{"effect", "status", "reasons", "policy_version"} {
-		if _, ok := present[name]; !ok {
-			return Decision{}, malformed("the decision has no %s", name)
-		}
-	}
 	// A null would read as what is left out, and what is left out can mean a default.
 	if hasNull(raw) {
 		return Decision{}, malformed("the decision has a null in it")
 	}
-	var d Decision
-	if err := ijson.Unmarshal(raw, &d); err != nil {
+	var a answer
+	if err := ijson.Unmarshal(raw, &a); err != nil {
 		return Decision{}, malformed("%v", err)
 	}
+	switch {
+	case a.Effect == nil:
+		return Decision{}, malformed("the decision has no effect")
+	case a.Status == nil:
+		return Decision{}, malformed("the decision has no status")
+	case a.Reasons == nil:
+		return Decision{}, malformed("the decision has no reasons")
+	case a.PolicyVersion == nil:
+		return Decision{}, malformed("the decision has no policy_version")
+	}
+	d := Decision{Effect: *a.Effect, Status: *a.Status, Reasons: *a.Reasons, PolicyVersion: *a.PolicyVersion, Retryable: a.Retryable}
 	for _, r := range d.Reasons {
 		if r.Code == "" || r.Message == "" {
 			return Decision{}, malformed("a reason has no code or no message")
 		}
 	}
-	if d.Approval == nil {
+	if a.Approval == nil {
 		return d, nil
 	}
-	terms := d.Approval.inOrder()
+	var terms Terms
+	if err := ijson.Unmarshal(a.Approval, &terms); err != nil {
+		return Decision{}, malformed("approval: %v", err)
+	}
+	terms = terms.inOrder()
 	d.Approval = &terms
-	return d, zeroTerms(present["approval"], len(terms.Stages))
+	return d, zeroTerms(a.Approval, len(terms.Stages))
 }
 
 // CheckTerms says what is wrong with terms as a policy states them, or nil.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -27,22 +28,40 @@ type Dispatcher struct {
 	store    Store
 	key      []byte
 	clock    func() time.Time
-	snapshot atomic.Pointer[Snapshot]
+	snapshot atomic.Pointer[pinned]
+}
+
+// pinned is a snapshot in use.
+type pinned struct {
+	*Snapshot
+	// definitions holds the digests of its tools' definitions, by name, as far as they were needed.
+	definitions sync.Map
+}
+
+func (p *pinned) digest(name string, def *Definition) (string, error) {
+	if known, ok := p.definitions.Load(name); ok {
+		return known.(string), nil
+	}
+	digest, err := def.Digest()
+	if err == nil {
+		p.definitions.Store(name, digest)
+	}
+	return digest, err
 }
 
 // New makes a dispatcher over a store. The key is the store's and keys the signatures; the clock is read for
 // every dispatch and act.
 func New(store Store, key []byte, clock func() time.Time, s *Snapshot) *Dispatcher {
 	d := &Dispatcher{store: store, key: key, clock: clock}
-	d.snapshot.Store(s)
+	d.Use(s)
 	return d
 }
 
 // Use makes s the snapshot of every dispatch that starts from now on.
-func (d *Dispatcher) Use(s *Snapshot) { d.snapshot.Store(s) }
+func (d *Dispatcher) Use(s *Snapshot) { d.snapshot.Store(&pinned{Snapshot: s}) }
 
 // Snapshot is the one in use.
-func (d *Dispatcher) Snapshot() *Snapshot { return d.snapshot.Load() }
+func (d *Dispatcher) Snapshot() *Snapshot { return d.snapshot.Load().Snapshot }
 
 // attempts bounds how often a dispatch or an act is computed again because the task was changed meanwhile.
 const attempts = 3
@@ -84,7 +103,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 		if err := facts.seal(o.Door, attempt); err != nil {
 			return Result{}, err
 		}
-		decision, err := Judge(ctx, snap.Decider, snap.Version, facts.Asked)
+		decision, err := judge(ctx, snap.Decider, snap.Version, facts.Asked, facts.input)
 		if err != nil {
 			return Result{}, err
 		}
@@ -110,14 +129,14 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 }
 
 // facts gathers what a decision is made on. The tool is nil where the facts know none.
-func (d *Dispatcher) facts(ctx context.Context, snap *Snapshot, key TaskKey, p Principal, mode Mode, call Call) (Facts, Tool, error) {
+func (d *Dispatcher) facts(ctx context.Context, snap *pinned, key TaskKey, p Principal, mode Mode, call Call) (Facts, Tool, error) {
 	f := Facts{Mode: cmp.Or(mode, Enforce), Call: call}
 	tool := snap.Tools[call.Tool]
 	if call.Malformed == "" && tool != nil {
 		def := tool.Definition()
 		f.Tool = &def
 		var err error
-		if f.Definition, err = def.Digest(); err != nil {
+		if f.Definition, err = snap.digest(call.Tool, &def); err != nil {
 			return Facts{}, nil, err
 		}
 		f.Call.point(tool, def)

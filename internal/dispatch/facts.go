@@ -26,6 +26,7 @@ type Facts struct {
 	Definition string
 	// Asked is the canonical form of Input: what the policy was asked, and what is recorded.
 	Asked ijson.Raw
+	input Input
 }
 
 // approval is the approval that counts for this call. One that was withdrawn, or given for another definition
@@ -63,7 +64,8 @@ func (f *Facts) crowded() bool {
 // seal fixes what the policy is asked, and so what is recorded.
 func (f *Facts) seal(door string, attempt int) (err error) {
 	f.Door, f.Attempt = door, attempt
-	f.Asked, err = ijson.Marshal(f.Input())
+	f.input = f.Input()
+	f.Asked, err = ijson.Marshal(f.input)
 	return err
 }
 

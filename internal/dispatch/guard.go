@@ -6,15 +6,15 @@ func (d Decision) check(in Input, version string) error {
 	if d.PolicyVersion != version {
 		return malformed("the decision carries policy version %q, not %q", d.PolicyVersion, version)
 	}
-	if !statusForm.MatchString(string(d.Status)) {
+	want, core := effectOf[d.Status]
+	if !core {
+		want = Deny
+	}
+	if !core && !statusForm.MatchString(string(d.Status)) {
 		return malformed("the status is not lower-case letters, digits and underscores")
 	}
 	if executionOnly[d.Status] {
 		return malformed("a policy cannot give the status %s", d.Status)
-	}
-	want, core := effectOf[d.Status]
-	if !core {
-		want = Deny
 	}
 	if d.Effect != want {
 		return malformed("the status %s goes with the effect %s, not %q", d.Status, want, d.Effect)

@@ -58,13 +58,17 @@ func check(b []byte, depth int) error {
 	defer w.release()
 	w.reset(b)
 	for {
-		if err := w.next(depth); err != nil {
+		if _, _, err := w.next(depth); err != nil {
 			return err
 		}
 		if w.StackDepth() == 0 {
-			break
+			return w.end(b)
 		}
 	}
+}
+
+// end holds what follows the value against the rules.
+func (w *walker) end(b []byte) error {
 	end := w.InputOffset()
 	if rest := bytes.TrimLeft(b[end:], " \t\r\n"); len(rest) > 0 {
 		return &Error{Offset: int64(len(b) - len(rest)), Rule: "more after the value"}
@@ -90,33 +94,29 @@ func (w *walker) release() {
 	walkers.Put(w)
 }
 
-// next reads and checks one bracket, name, literal, string or number.
-func (w *walker) next(depth int) error {
-	switch w.PeekKind() {
-	case jsontext.KindBeginObject, jsontext.KindBeginArray:
+// next reads and checks one bracket, name, literal, string or number. It gives the kind and, except of brackets, the text.
+func (w *walker) next(depth int) (jsontext.Kind, Raw, error) {
+	kind := w.PeekKind()
+	switch kind {
+	case jsontext.KindBeginObject, jsontext.KindBeginArray, jsontext.KindEndObject, jsontext.KindEndArray:
 		if _, err := w.ReadToken(); err != nil {
-			return syntaxError(err)
+			return kind, nil, syntaxError(err)
 		}
 		if w.StackDepth() > depth {
-			return w.fault(1, tooDeep(depth))
+			return kind, nil, w.fault(1, tooDeep(depth))
 		}
-	case jsontext.KindEndObject, jsontext.KindEndArray:
-		if _, err := w.ReadToken(); err != nil {
-			return syntaxError(err)
-		}
-	default:
-		value, err := w.ReadValue()
-		if err != nil {
-			return syntaxError(err)
-		}
-		if value.Kind() != jsontext.KindNumber {
-			return nil
-		}
+		return kind, nil, nil
+	}
+	value, err := w.ReadValue()
+	if err != nil {
+		return kind, nil, syntaxError(err)
+	}
+	if kind == jsontext.KindNumber {
 		if rule := numberRule(value); rule != "" {
-			return w.fault(len(value), rule)
+			return kind, nil, w.fault(len(value), rule)
 		}
 	}
-	return nil
+	return kind, value, nil
 }
 
 // fault is about the last n bytes read.

@@ -25,3 +25,12 @@ func Indent(value Raw) (Raw, error) {
 	}
 	return out, nil
 }
+
+// AppendString appends a Go string as a JSON string. It refuses what is not UTF-8.
+func AppendString(dst []byte, s string) ([]byte, error) {
+	dst, err := jsontext.AppendQuote(dst, s)
+	if err != nil {
+		return dst, syntaxError(err)
+	}
+	return dst, nil
+}

@@ -29,10 +29,6 @@ func cut(detail string) string {
 	return detail
 }
 
-func (p *Policy) late() *dispatch.PolicyError {
-	return &dispatch.PolicyError{Code: "policy_timeout", Detail: fmt.Sprintf("%s took longer than %v", entrypoint, p.timeout)}
-}
-
 // policyError sorts what can go wrong in an evaluation.
 func (p *Policy) policyError(err error) *dispatch.PolicyError {
 	if own, ok := errors.AsType[*dispatch.PolicyError](err); ok {
@@ -42,8 +38,6 @@ func (p *Policy) policyError(err error) *dispatch.PolicyError {
 	switch {
 	case !ok:
 		return failed("%v", err)
-	case e.Code == topdown.CancelErr:
-		return p.late()
 	case e.Code == topdown.ConflictErr:
 		return &dispatch.PolicyError{Code: "policy_conflict", Detail: cut(p.conflict(e))}
 	}

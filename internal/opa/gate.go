@@ -41,7 +41,7 @@ func (p *Policy) Gate(ctx context.Context, q Question) (Answer, error) {
 	if err != nil {
 		return GateDeny, err
 	}
-	raw, err := p.ask(ctx, *p.gate, gateRule, input)
+	raw, err := p.ask(ctx, p.gate, input)
 	if err != nil {
 		return GateDeny, err
 	}

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
-	"github.com/open-policy-agent/opa/v1/rego"
 	"github.com/open-policy-agent/opa/v1/storage"
 	"github.com/open-policy-agent/opa/v1/storage/inmem"
 	"github.com/open-policy-agent/opa/v1/util"
@@ -49,8 +48,8 @@ type Policy struct {
 	outcomes []Outcome
 	layers   []LayerInfo
 	compiler *ast.Compiler
-	query    rego.PreparedEvalQuery
-	gate     *rego.PreparedEvalQuery // nil if the policy has no such rule
+	decision *question
+	gate     *question // nil if the policy has no such rule
 	timeout  time.Duration
 }
 
@@ -79,23 +78,21 @@ func New(ctx context.Context, o Options) (_ *Policy, err error) {
 	if err != nil {
 		return nil, err
 	}
-	query, err := prepare(ctx, compiler, store, entrypoint)
+	decision, err := newQuestion(ctx, compiler, store, entrypoint)
 	if err != nil {
 		return nil, err
 	}
-	var gate *rego.PreparedEvalQuery
+	var gate *question
 	if len(compiler.GetRulesExact(ast.MustParseRef(gateRule))) > 0 {
-		q, err := prepare(ctx, compiler, store, gateRule)
-		if err != nil {
+		if gate, err = newQuestion(ctx, compiler, store, gateRule); err != nil {
 			return nil, err
 		}
-		gate = &q
 	}
 	timeout := o.Timeout
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	return &Policy{version: version, outcomes: made.outcomes, layers: made.layers, compiler: compiler, query: query, gate: gate, timeout: timeout}, nil
+	return &Policy{version: version, outcomes: made.outcomes, layers: made.layers, compiler: compiler, decision: decision, gate: gate, timeout: timeout}, nil
 }
 
 // faulty turns a panic into an error: no policy, however wrong, ends the process that loads it.
@@ -103,21 +100,6 @@ func faulty(err *error) {
 	if p := recover(); p != nil {
 		*err = fmt.Errorf("a fault of govern, met while the policy was read: %v; report it with the policy", p)
 	}
-}
-
-// prepare makes a query for one rule.
-func prepare(ctx context.Context, compiler *ast.Compiler, store storage.Store, rule string) (rego.PreparedEvalQuery, error) {
-	query, err := rego.New(
-		rego.ParsedQuery(ast.MustParseBody(rule)),
-		rego.Compiler(compiler),
-		rego.Store(store),
-		rego.StrictBuiltinErrors(true),
-		rego.GenerateJSON(func(term *ast.Term, _ *rego.EvalContext) (any, error) { return term.Value, nil }),
-	).PrepareForEval(ctx)
-	if err != nil {
-		return query, fmt.Errorf("the policy cannot be asked for %s: %w", rule, err)
-	}
-	return query, nil
 }
 
 // newStore holds data in the form in which Rego reads it without conversion.

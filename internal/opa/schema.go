@@ -67,6 +67,24 @@ func (n schemaNode) types() []string {
 	return nil
 }
 
+// eachWord calls f for the names of fields and the words that they can have as values, wherever the schema has any.
+func (n schemaNode) eachWord(f func(string)) {
+	properties, _ := n["properties"].(map[string]any)
+	for name := range properties {
+		f(name)
+		n.at(ast.String(name)).eachWord(f)
+	}
+	if elements := n.at(ast.Number("0")); elements != nil {
+		elements.eachWord(f)
+	}
+	values, _ := n["enum"].([]any)
+	for _, value := range values {
+		if word, ok := value.(string); ok {
+			f(word)
+		}
+	}
+}
+
 // flags says that a value is an object of names, each true: whoever looks for a name among its values finds none.
 func (n schemaNode) flags() bool {
 	_, named := n["properties"]

@@ -1,12 +1,14 @@
 package opa
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
 	"github.com/open-policy-agent/opa/v1/ast"
 
+	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/nearest"
 )
 
@@ -20,6 +22,9 @@ func checkValues(c *ast.Compiler, rule *ast.Rule, found *Findings) {
 			return false
 		}
 		a, b := e.Operand(0), e.Operand(1)
+		if compares(e) {
+			n.numbers(e, found)
+		}
 		switch {
 		case e.IsEquality(), e.Operator().Equal(ast.NotEqual.Ref()), e.Operator().Equal(ast.Equal.Ref()):
 			n.compare(e, a, b, found)
@@ -41,6 +46,32 @@ func checkValues(c *ast.Compiler, rule *ast.Rule, found *Findings) {
 		}
 		return false
 	})
+}
+
+func compares(e *ast.Expr) bool {
+	operator := e.Operator()
+	return e.IsEquality() || operator.Equal(ast.NotEqual.Ref()) || operator.Equal(ast.Equal.Ref()) || operator.Equal(ast.Member.Ref()) ||
+		slices.Contains(orders, operator.String())
+}
+
+// numbers finds a number that nothing can be equal to: neither a call nor data can have what a double does not hold.
+func (n names) numbers(e *ast.Expr, found *Findings) {
+	for _, operand := range e.Operands() {
+		if value := n.constant(operand); value != nil {
+			operand = value
+		}
+		ast.WalkTerms(operand, func(t *ast.Term) bool {
+			number, ok := t.Value.(ast.Number)
+			if !ok {
+				return false
+			}
+			var rule *ijson.Error
+			if err := ijson.Unmarshal([]byte(number), new(ijson.Raw)); errors.As(err, &rule) {
+				found.add(e.Location, fmt.Sprintf("no call and no data can have the number %s: %s", number, rule.Rule), "let it be a string there, and compare it with one")
+			}
+			return true
+		})
+	}
 }
 
 // keys finds a value that is true or false where a name is looked up.
