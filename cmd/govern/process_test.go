@@ -477,7 +477,7 @@ func around(all []moment) []moment {
 		first := !slices.ContainsFunc(all[:i], same)
 		last := !slices.ContainsFunc(all[i+1:], same)
 		few := m.call != "pwrite64" && m.call != "ftruncate" && m.call != "fchown"
-		beforeSync := i+1 < len(all) && all[i+1].call == "fsync"
+		beforeSync := i+1 < len(all) && slices.Contains([]string{"fsync", "fdatasync"}, all[i+1].call)
 		if (few || first || last || beforeSync) && m.file != "govern.db-shm" {
 			out = append(out, m)
 		}
