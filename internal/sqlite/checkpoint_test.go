@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"iter"
 	"os"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	"zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 )
@@ -113,4 +115,40 @@ func TestB065ManyShortProcesses(t *testing.T) {
 		require.NoError(t, s.Close())
 	}
 	assert.LessOrEqual(t, logSize(t, path), int64(longestLog))
+}
+
+// Processes that write at once move the log under one another, and lose nothing by it.
+func TestProcessesMoveOneLog(t *testing.T) {
+	path := newPath(t)
+	s := openFile(t, path)
+	const others = 2
+	var all sync.WaitGroup
+	for i := range others {
+		cmd := process(t, "fill", path, fmt.Sprint(i))
+		all.Go(func() {
+			out, err := cmd.CombinedOutput()
+			assert.NoError(t, err, string(out))
+		})
+	}
+	task := fill(t, s, createTask(t, s, "here"), large, 40)
+	all.Wait()
+	assert.LessOrEqual(t, logSize(t, path), int64((1+others)*longestLog))
+	for i := range others {
+		other, err := s.Task(t.Context(), named(fmt.Sprint(i)))
+		require.NoError(t, err)
+		assert.Equal(t, task.Steps, other.Steps)
+	}
+	n := 0
+	for e, err := range s.Entries(t.Context(), dispatch.DefaultTenant, "") {
+		require.NoError(t, err)
+		require.Contains(t, []int{len("{}"), large}, len(e.Body))
+		n++
+	}
+	assert.Equal(t, (1+others)*41, n)
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
+	require.NoError(t, err)
+	defer func() { assert.NoError(t, conn.Close()) }()
+	found, err := sqlitex.ResultText(conn.Prep("PRAGMA integrity_check"))
+	require.NoError(t, err)
+	assert.Equal(t, "ok", found)
 }

@@ -33,7 +33,7 @@ type database struct {
 func (db *database) inMemory() bool { return db.gate != nil }
 
 // writerCache is how much the writer's connection keeps of the file at most: the inner pages of large tables and indexes.
-const writerCache = 32 << 20
+const writerCache = 16 << 20
 
 // openWriter opens a connection that may write. It leaves waiting for locks to whileBusy.
 func (db *database) openWriter() (*sqlite.Conn, error) {

@@ -50,6 +50,19 @@ func child(job, path, name string) error {
 				return err
 			}
 		}
+	case "fill": // writes so much that the log is begun anew many times
+		task := creation(name).Task
+		if err := s.Apply(ctx, creation(name)); err != nil {
+			return err
+		}
+		for range 40 {
+			c := next(task)
+			c.Entries[0].Body = make([]byte, large)
+			if err := s.Apply(ctx, c); err != nil {
+				return err
+			}
+			task = c.Task
+		}
 	case "hold": // until it is killed
 		if _, err := s.Hold(ctx, named(name)); err != nil {
 			return err
