@@ -55,7 +55,9 @@ func (c *checkpointer) loop() {
 	for {
 		select {
 		case <-c.looks:
-			c.look(c.askWriter)
+			if conn := c.own(); conn != nil {
+				c.look(conn, c.askWriter)
+			}
 		case <-c.stopping:
 			return
 		}
@@ -72,12 +74,22 @@ func (c *checkpointer) askWriter() bool {
 	}
 }
 
-// close ends the goroutine, after the writer's, and has a last look: others who keep the file open may never write, and
-// then nobody else would look.
-func (c *checkpointer) close(reset func() bool) error {
+// own gives the checkpointer's connection, or nil if there is none to be had now.
+func (c *checkpointer) own() *sqlite.Conn {
+	if c.conn == nil {
+		c.conn, _ = c.db.openWriter()
+	}
+	return c.conn
+}
+
+// close ends the goroutine, after the writer's, and has a last look in the writer's place: others who keep the file open
+// may never write, and then nobody else would look.
+func (c *checkpointer) close(w *writer) error {
 	close(c.stopping)
 	<-c.stopped
-	c.look(reset)
+	if w.conn != nil {
+		c.look(w.conn, w.beginLog)
+	}
 	if c.conn == nil {
 		return nil
 	}
@@ -85,21 +97,15 @@ func (c *checkpointer) close(reset func() bool) error {
 }
 
 // look moves the log if it is full. That this fails costs room, and no commit: the next look tries again.
-func (c *checkpointer) look(reset func() bool) {
-	if c.conn == nil {
-		var err error
-		if c.conn, err = c.db.openWriter(); err != nil {
-			return
-		}
-	}
-	size, _, err := checkpoint(c.conn, "NOOP")
+func (c *checkpointer) look(conn *sqlite.Conn, reset func() bool) {
+	size, _, err := checkpoint(conn, "NOOP")
 	if err != nil || size < max(logFull, c.again) {
 		if size < logFull {
 			c.again = 0
 		}
 		return
 	}
-	_, _, err = checkpoint(c.conn, "PASSIVE")
+	_, _, err = checkpoint(conn, "PASSIVE")
 	if err == nil && reset() {
 		c.again, c.told = 0, 0
 		return

@@ -105,7 +105,7 @@ func start(ctx context.Context, db *database, h *holds, getKey func(*sqlite.Conn
 		s.writer.stop()
 		err := s.readers.close()
 		if log != nil {
-			err = errors.Join(err, log.close(s.writer.beginLog))
+			err = errors.Join(err, log.close(s.writer))
 		}
 		return errors.Join(err, s.writer.close(), s.holds.close())
 	})
