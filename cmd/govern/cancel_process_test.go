@@ -146,7 +146,7 @@ func TestB091InterruptedInFlight(t *testing.T) {
 	needStrace(t)
 	v := redeeming(t)
 	all := edges(v.plan(t, append(openings, mutations...)...))
-	at := append(only(all, []string{"govern.db-wal"}, "pwrite64", "fsync"), only(all, []string{"govern.db.key"}, "openat")...)
+	at := append(only(all, []string{"govern.db-wal"}, "pwrite64", "fsync", "fdatasync"), only(all, []string{"govern.db.key"}, "openat")...)
 	seen := map[bool]int{}
 	for _, m := range at {
 		for range 10 {

@@ -100,7 +100,7 @@ func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	store, err := sqlite.Open(cmd.Context(), g.config.State, sqlite.Options{MustExist: mustExist})
+	store, err := sqlite.Open(cmd.Context(), g.config.State, sqlite.Options{MustExist: mustExist, Warn: a.warn})
 	switch {
 	case mustExist && errors.Is(err, fs.ErrNotExist):
 		return nil, noState(g.config.State)
@@ -116,6 +116,9 @@ func newSystem(g governed, store *sqlite.Store) *system {
 	return &system{governed: g, store: store, dispatcher: dispatch.New(store, store.Key(), time.Now, g.snapshot),
 		principal: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}}
 }
+
+// warn tells people what is no answer to anything. It can come at any moment.
+func (a *app) warn(message string) { fmt.Fprintln(a.stderr, "govern: "+printable(message)) }
 
 func noState(file string) error {
 	return misuse(fmt.Errorf("there is no state file %s", file)).

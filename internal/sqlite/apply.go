@@ -32,7 +32,12 @@ func (s *Store) Apply(ctx context.Context, commit dispatch.Commit) error {
 type rows struct {
 	dispatch.Commit
 	approvals []approvalRow
+	// size is about what the rows take in the write-ahead log.
+	size int64
 }
+
+// rowSize is about what a row takes there beside its bytes: a page of its table and one of an index.
+const rowSize = 2 * frameSize
 
 type approvalRow struct {
 	dispatch.ApprovalChange
@@ -57,17 +62,22 @@ func encode(c dispatch.Commit) (rows, error) {
 			return rows{}, fmt.Errorf("the votes on approval %s: %w", a.ID, err)
 		}
 		r.approvals[i] = approvalRow{a, terms, votes}
+		r.size += int64(len(a.Proposal) + len(terms) + len(votes))
 		keys = append(keys, a.Task)
 	}
 	if c.Operation != nil {
 		keys = append(keys, c.Operation.Task)
+		r.size += int64(len(c.Operation.Result))
 	}
 	if c.Record != nil {
 		keys = append(keys, c.Record.Task)
+		r.size += int64(len(c.Record.Value))
 	}
 	for _, e := range c.Entries {
 		keys = append(keys, e.Task)
+		r.size += int64(len(e.Body))
 	}
+	r.size += int64(1+len(keys)) * rowSize
 	for _, key := range keys {
 		if key != c.Task.TaskKey {
 			return rows{}, fmt.Errorf("a commit of task %q holds a row of task %q", c.Task.TaskKey, key)
@@ -76,11 +86,16 @@ func encode(c dispatch.Commit) (rows, error) {
 	return r, nil
 }
 
-// insert writes the rows. The task's row goes first: its revision is the guard of all others.
-func (r rows) insert(conn *sqlite.Conn) error {
+// insert writes the rows. The task's row goes first: its revision is the guard of all others, and a commit that is
+// refused there has written nothing; begun says that it came further.
+func (r *rows) insert(conn *sqlite.Conn) (begun bool, err error) {
 	if err := r.insertTask(conn); err != nil {
-		return err
+		return false, err
 	}
+	return true, r.insertOthers(conn)
+}
+
+func (r *rows) insertOthers(conn *sqlite.Conn) error {
 	for _, a := range r.approvals {
 		if err := a.insert(conn); err != nil {
 			return err
@@ -104,7 +119,7 @@ func (r rows) insert(conn *sqlite.Conn) error {
 	return nil
 }
 
-func (r rows) insertTask(conn *sqlite.Conn) error {
+func (r *rows) insertTask(conn *sqlite.Conn) error {
 	if r.Revision == 0 {
 		err := each(conn, sqlTaskCreate, func(stmt *sqlite.Stmt) { bindTask(stmt, r.Task) }, nil)
 		if isTaken(err) {

@@ -27,9 +27,14 @@ type database struct {
 	gate *sync.RWMutex
 	// tidy has the last reader leave no write-ahead log behind, where this user may write.
 	tidy bool
+	// warn is Options.Warn, or nil.
+	warn func(message string)
 }
 
 func (db *database) inMemory() bool { return db.gate != nil }
+
+// writerCache is how much the writer's connection keeps of the file at most: the inner pages of large tables and indexes.
+const writerCache = 16 << 20
 
 // openWriter opens a connection that may write. It leaves waiting for locks to whileBusy.
 func (db *database) openWriter() (*sqlite.Conn, error) {
@@ -43,6 +48,10 @@ func (db *database) openWriter() (*sqlite.Conn, error) {
 		"PRAGMA synchronous = FULL",
 		// On Darwin fsync leaves it in the drive's cache; only F_FULLFSYNC makes it durable. Elsewhere this does nothing.
 		"PRAGMA fullfsync = ON",
+		// The log is moved into the file beside the writer, by a checkpointer.
+		"PRAGMA wal_autocheckpoint = 0",
+		fmt.Sprintf("PRAGMA journal_size_limit = %d", logKept),
+		fmt.Sprintf("PRAGMA cache_size = -%d", writerCache>>10),
 	} {
 		if err := execute(conn, sql); err != nil {
 			return nil, errors.Join(err, conn.Close())

@@ -50,6 +50,19 @@ func child(job, path, name string) error {
 				return err
 			}
 		}
+	case "fill": // writes so much that the log is begun anew many times
+		task := creation(name).Task
+		if err := s.Apply(ctx, creation(name)); err != nil {
+			return err
+		}
+		for range 40 {
+			c := next(task)
+			c.Entries[0].Body = make([]byte, large)
+			if err := s.Apply(ctx, c); err != nil {
+				return err
+			}
+			task = c.Task
+		}
 	case "hold": // until it is killed
 		if _, err := s.Hold(ctx, named(name)); err != nil {
 			return err
@@ -57,6 +70,30 @@ func child(job, path, name string) error {
 		fmt.Println("held")
 		_, err := io.Copy(io.Discard, os.Stdin)
 		return err
+	case "syncs": // says what it does, for whoever watches its system calls
+		task := creation(name).Task
+		if err := s.Apply(ctx, creation(name)); err != nil { // the first also begins the log
+			return err
+		}
+		fmt.Println("one by one")
+		for range 5 {
+			c := next(task)
+			if err := s.Apply(ctx, c); err != nil {
+				return err
+			}
+			task = c.Task
+		}
+		batch := make([]*request, 64)
+		for i := range batch {
+			r, err := encode(creation(fmt.Sprint(i)))
+			if err != nil {
+				return err
+			}
+			batch[i] = &request{rows: r}
+		}
+		fmt.Println("together")
+		s.writer.run(batch)
+		fmt.Println("done")
 	case "commit": // until it is killed, and says what is durable
 		c := creation(name)
 		for {

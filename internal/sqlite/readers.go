@@ -3,6 +3,7 @@ package sqlite
 import (
 	"context"
 	"errors"
+	"sync"
 
 	"zombiezen.com/go/sqlite"
 )
@@ -10,19 +11,42 @@ import (
 // maxReaders bounds the connections that read. More would wait for the processors, not for the disk.
 const maxReaders = 8
 
-// readers is a pool of connections that only read, each opened when it is first needed.
+// readers is a pool of connections that only read, each opened when it is first needed. The one used last is used
+// again first: it knows most of the file.
 type readers struct {
 	db     *database
-	free   chan *sqlite.Conn // nil is a connection not opened yet
+	turns  chan struct{} // one for each connection that may be in use
 	closed chan struct{}
+
+	mu   sync.Mutex
+	idle []*sqlite.Conn
 }
 
 func newReaders(db *database) *readers {
-	r := &readers{db: db, free: make(chan *sqlite.Conn, maxReaders), closed: make(chan struct{})}
-	for range maxReaders {
-		r.free <- nil
+	return &readers{db: db, turns: make(chan struct{}, maxReaders), closed: make(chan struct{})}
+}
+
+// take gives an idle connection, or nil if there is none.
+func (r *readers) take() *sqlite.Conn {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	last := len(r.idle) - 1
+	if last < 0 {
+		return nil
 	}
-	return r
+	conn := r.idle[last]
+	r.idle = r.idle[:last]
+	return conn
+}
+
+// give takes back a connection that is usable, or nil.
+func (r *readers) give(conn *sqlite.Conn) {
+	if conn != nil {
+		r.mu.Lock()
+		r.idle = append(r.idle, conn)
+		r.mu.Unlock()
+	}
+	<-r.turns
 }
 
 // snapshot calls read in a transaction that sees one state. It sees every commit answered before, whoever made it.
@@ -36,9 +60,9 @@ func (r *readers) snapshot(ctx context.Context, read func(*sqlite.Conn) error) e
 		return ctx.Err()
 	case <-r.closed:
 		return errClosed
-	case conn := <-r.free:
-		// What comes back to the pool is usable, or nil.
-		defer func() { r.free <- conn }()
+	case r.turns <- struct{}{}:
+		conn := r.take()
+		defer func() { r.give(conn) }()
 		if r.db.inMemory() {
 			r.db.gate.RLock()
 			defer r.db.gate.RUnlock()
@@ -76,9 +100,10 @@ func (r *readers) close() error {
 	close(r.closed)
 	var errs []error
 	for range maxReaders {
-		if conn := <-r.free; conn != nil {
-			errs = append(errs, conn.Close())
-		}
+		r.turns <- struct{}{}
+	}
+	for conn := r.take(); conn != nil; conn = r.take() {
+		errs = append(errs, conn.Close())
 	}
 	return errors.Join(errs...)
 }

@@ -8,6 +8,9 @@ import (
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
+// testingOnlyRan is told each statement that each runs.
+var testingOnlyRan func(sql string)
+
 // each runs a statement, prepared once per connection, and calls row for each of its rows until row says that it
 // wants no more. A nil row wants none.
 func each(conn *sqlite.Conn, sql string, bind func(*sqlite.Stmt), row func(*sqlite.Stmt) (more bool, err error)) error {
@@ -16,6 +19,9 @@ func each(conn *sqlite.Conn, sql string, bind func(*sqlite.Stmt), row func(*sqli
 		return err
 	}
 	defer stmt.Reset() // the error of a failed step was returned already
+	if testingOnlyRan != nil {
+		testingOnlyRan(sql)
+	}
 	if bind != nil {
 		bind(stmt)
 	}

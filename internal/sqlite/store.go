@@ -22,6 +22,9 @@ type Options struct {
 	BusyTimeout time.Duration
 	// MustExist refuses to make a store: the error is then an fs.ErrNotExist.
 	MustExist bool
+	// Warn is told what an operator should know and no caller gets as an error. It is called from a goroutine of the
+	// store's, and must return soon. Nil means that nobody is told.
+	Warn func(message string)
 }
 
 // DefaultBusyTimeout is how long a write waits for another process before it gives dispatch.ErrUnavailable.
@@ -42,11 +45,12 @@ type Store struct {
 // When Open has returned nil, the file, its tables and its key are durable. It MUST NOT change a file that is not a
 // store, or is a newer one's, and MUST NOT make a second key for a store that has one.
 func Open(ctx context.Context, path string, o Options) (*Store, error) {
+	useFdatasync()
 	path, err := place(path, o.MustExist)
 	if err != nil {
 		return nil, err
 	}
-	db := &database{name: path, dsn: path, busy: o.BusyTimeout}
+	db := &database{name: path, dsn: path, busy: o.BusyTimeout, warn: o.Warn}
 	if db.busy == 0 {
 		db.busy = DefaultBusyTimeout
 	}
@@ -90,11 +94,20 @@ func start(ctx context.Context, db *database, h *holds, getKey func(*sqlite.Conn
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	s := &Store{key: key, writer: newWriter(db, conn), Reader: Reader{newReaders(db)}, holds: h}
+	s := &Store{key: key, Reader: Reader{newReaders(db)}, holds: h}
+	var log *checkpointer
+	if !db.inMemory() {
+		log = newCheckpointer(db)
+	}
+	s.writer = newWriter(db, conn, log)
 	// The writer's connection goes last: only one that may write can leave the file without a WAL.
 	s.close = sync.OnceValue(func() error {
 		s.writer.stop()
-		return errors.Join(s.readers.close(), s.writer.close(), s.holds.close())
+		err := s.readers.close()
+		if log != nil {
+			err = errors.Join(err, log.close(s.writer))
+		}
+		return errors.Join(err, s.writer.close(), s.holds.close())
 	})
 	return s, nil
 }

@@ -29,6 +29,11 @@ type writer struct {
 	stopped  chan struct{}
 	// transactions counts those begun.
 	transactions atomic.Int64
+	// looks and resets are the checkpointer's; in memory there is none, and they are nil. unlooked is about how much was
+	// written since the last look.
+	looks    chan<- struct{}
+	resets   <-chan chan<- bool
+	unlooked int64
 }
 
 // request is one caller's commit on its way through the writer.
@@ -38,12 +43,15 @@ type request struct {
 	done chan error
 }
 
-func newWriter(db *database, conn *sqlite.Conn) *writer {
+func newWriter(db *database, conn *sqlite.Conn, log *checkpointer) *writer {
 	w := &writer{
 		db: db, conn: conn,
 		requests: make(chan *request),
 		stopping: make(chan struct{}),
 		stopped:  make(chan struct{}),
+	}
+	if log != nil {
+		w.looks, w.resets = log.looks, log.resets
 	}
 	go w.loop()
 	return w
@@ -86,10 +94,14 @@ func (w *writer) loop() {
 	var expected int       // the callers waiting or just answered
 	var deadline time.Time // until when they are worth waiting for
 	for {
+		w.tend()
 		if len(batch) == 0 {
 			select {
 			case req := <-w.requests:
 				batch = append(batch, req)
+			case done := <-w.resets:
+				done <- w.beginLog()
+				continue
 			case <-w.stopping:
 				return
 			}
@@ -98,6 +110,7 @@ func (w *writer) loop() {
 		w.run(batch)
 		waiting := w.drain(nil)
 		for _, req := range batch {
+			w.unlooked += req.rows.size
 			req.done <- req.err
 		}
 		expected = 0
@@ -141,6 +154,47 @@ func (w *writer) gather(batch []*request, expected int, deadline time.Time) []*r
 	return batch
 }
 
+// tend asks for a look at the log when enough was written for one, and begins the log anew if asked to. It waits for a
+// look that is under way only when the log could grow without bound else.
+func (w *writer) tend() {
+	for w.looks != nil {
+		var look chan<- struct{}
+		if w.unlooked >= logLook {
+			look = w.looks
+		}
+		if w.unlooked < logFull {
+			select {
+			case look <- struct{}{}:
+				w.unlooked = 0
+			case done := <-w.resets:
+				done <- w.beginLog()
+			default:
+				return
+			}
+			continue
+		}
+		select {
+		case look <- struct{}{}:
+			w.unlooked = 0
+		case done := <-w.resets:
+			done <- w.beginLog()
+		}
+	}
+}
+
+// beginLog moves the rest of the log and has the next transaction begin it anew, unless somebody still reads from it.
+func (w *writer) beginLog() bool {
+	if w.conn == nil {
+		return false
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), resetWait)
+	defer cancel()
+	return poll(ctx, func() (bool, error) {
+		_, busy, err := checkpoint(w.conn, "RESTART")
+		return !busy, err
+	}) == nil
+}
+
 // run writes a batch in one transaction and sets each request's outcome.
 func (w *writer) run(batch []*request) {
 	if w.db.inMemory() {
@@ -163,14 +217,21 @@ func (w *writer) transact(batch []*request) (err error) {
 			return err
 		}
 	}
-	if err := w.db.begin(w.conn); err != nil {
+	if err := w.begin(); err != nil {
 		return err
 	}
-	w.transactions.Add(1)
-	for _, req := range batch {
-		if req.err, err = w.attempt(req.rows); err != nil {
-			return fmt.Errorf("the commit was undone: %w", err)
+	halfway, err := w.insert(batch)
+	if err == nil && halfway {
+		if err := execute(w.conn, "ROLLBACK"); err != nil {
+			return undone(err)
 		}
+		if err := w.begin(); err != nil {
+			return err
+		}
+		err = w.insertApart(batch)
+	}
+	if err != nil {
+		return undone(err)
 	}
 	if err := execute(w.conn, "COMMIT"); err != nil {
 		return fmt.Errorf("it is not known whether the commit is durable, before the state has been read again: %w", err)
@@ -178,21 +239,50 @@ func (w *writer) transact(batch []*request) (err error) {
 	return nil
 }
 
-// attempt writes one commit within a savepoint, so that one that is refused leaves the others of its batch alone.
-func (w *writer) attempt(r rows) (refused, broken error) {
-	if err := execute(w.conn, "SAVEPOINT attempt"); err != nil {
-		return nil, err
+func (w *writer) begin() error {
+	if err := w.db.begin(w.conn); err != nil {
+		return err
 	}
-	if err := r.insert(w.conn); err != nil {
-		if !refusal(err) {
-			return nil, err
+	w.transactions.Add(1)
+	return nil
+}
+
+func undone(err error) error { return fmt.Errorf("the commit was undone: %w", err) }
+
+// insert writes commits as if none would be refused after its task's row, as hardly any is: a savepoint for each
+// would have SQLite copy every page before it changes. It stops at one that was refused halfway.
+func (w *writer) insert(batch []*request) (halfway bool, err error) {
+	for _, req := range batch {
+		begun, err := req.rows.insert(w.conn)
+		if err != nil && !refusal(err) {
+			return false, err
 		}
-		if err := execute(w.conn, "ROLLBACK TO attempt"); err != nil {
-			return nil, err
+		if req.err = err; err != nil && begun {
+			return true, nil
 		}
-		refused = err
 	}
-	return refused, execute(w.conn, "RELEASE attempt")
+	return false, nil
+}
+
+// insertApart writes each commit within a savepoint, so that one that is refused leaves the others of its batch alone.
+func (w *writer) insertApart(batch []*request) error {
+	for _, req := range batch {
+		if err := execute(w.conn, "SAVEPOINT attempt"); err != nil {
+			return err
+		}
+		if _, req.err = req.rows.insert(w.conn); req.err != nil {
+			if !refusal(req.err) {
+				return req.err
+			}
+			if err := execute(w.conn, "ROLLBACK TO attempt"); err != nil {
+				return err
+			}
+		}
+		if err := execute(w.conn, "RELEASE attempt"); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // refusal says that a commit failed by what it holds. Any other error is the database's, and fails the transaction.

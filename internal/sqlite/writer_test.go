@@ -108,7 +108,7 @@ func TestABatchKeepsGoodCommitsBesideABadOne(t *testing.T) {
 	}
 	before := s.writer.transactions.Load()
 	s.writer.run(batch) // the writer's goroutine is idle
-	assert.Equal(t, before+1, s.writer.transactions.Load())
+	assert.Equal(t, before+2, s.writer.transactions.Load(), "the batch is written again, each commit apart")
 
 	for i, want := range []error{nil, dispatch.ErrMoved, nil, dispatch.ErrTaskExists, nil} {
 		assert.ErrorIs(t, batch[i].err, want)
@@ -116,6 +116,18 @@ func TestABatchKeepsGoodCommitsBesideABadOne(t *testing.T) {
 	tasks, err := s.Tasks(t.Context(), dispatch.DefaultTenant)
 	require.NoError(t, err)
 	require.Len(t, tasks, 3)
+
+	// What another commit came before is refused at its task's row, and leaves nothing to undo.
+	batch = []*request{of(creation("d")), of(creation("a")), of(next(dispatch.Task{TaskKey: named("b"), Revision: 9})), of(creation("e"))}
+	before = s.writer.transactions.Load()
+	s.writer.run(batch)
+	assert.Equal(t, before+1, s.writer.transactions.Load())
+	for i, want := range []error{nil, dispatch.ErrTaskExists, dispatch.ErrMoved, nil} {
+		assert.ErrorIs(t, batch[i].err, want)
+	}
+	tasks, err = s.Tasks(t.Context(), dispatch.DefaultTenant)
+	require.NoError(t, err)
+	require.Len(t, tasks, 5)
 }
 
 func TestALockThatStaysIsUnavailable(t *testing.T) {
