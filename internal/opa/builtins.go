@@ -18,7 +18,7 @@ var (
 	linear = strings.Fields(`abs all and any array.concat array.flatten array.reverse array.slice base64.decode
 		base64.encode base64url.decode base64url.encode base64url.encode_no_pad bits.and bits.negate bits.or bits.rsh bits.xor
 		cast_array cast_boolean cast_null cast_object cast_set cast_string ceil concat contains count crypto.md5 crypto.sha1
-		crypto.sha256 endswith equal floor gt gte hex.decode hex.encode internal.member_2 internal.member_3 internal.print
+		crypto.sha256 endswith equal floor graph.reachable gt gte hex.decode hex.encode internal.member_2 internal.member_3 internal.print
 		internal.template_string internal.test_case intersection is_array is_boolean is_null is_number is_object is_set
 		is_string lower lt lte max min minus neq numbers.range numbers.range_step object.get object.keys object.remove
 		object.union or plus rego.metadata.chain rego.metadata.rule replace round set_diff sort split startswith
