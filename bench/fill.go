@@ -28,8 +28,11 @@ func (s size) fill(ctx context.Context, e *env, what string, t template) (_ *sta
 	if tasks, err = s.copies(ctx, stateFile(st.dir), pattern); err != nil {
 		return nil, nil, fmt.Errorf("a state of %+v: %w", s, err)
 	}
-	_, err = st.use(ctx, func(store *sqlite.Store) (float64, error) { return 0, s.check(ctx, store, tasks) })
-	return st, tasks, err
+	store, err := sqlite.Open(ctx, stateFile(st.dir), sqlite.Options{MustExist: true})
+	if err != nil {
+		return nil, nil, err
+	}
+	return st, tasks, errors.Join(s.check(ctx, store, tasks), store.Close())
 }
 
 // task is a commit that makes a task as it is after a step: with calls that wait for a person, and entries.
