@@ -369,7 +369,7 @@ func redeemRounds(t *testing.T, rounds int) {
 }
 
 func TestOneApprovalForManyProcesses(t *testing.T) {
-	redeemRounds(t, 20)
+	redeemRounds(t, 10)
 }
 
 // twoProcesses gives two processes 25 proposals each, all at once, and returns every result.

@@ -62,7 +62,7 @@ require_approval contains {
 	files, seen := t.TempDir(), map[string]int{}
 	rapid.Check(t, func(rt *rapid.T) {
 		file := ""
-		if rapid.IntRange(0, 3).Draw(rt, "a file of its own") == 0 {
+		if rapid.IntRange(0, 4).Draw(rt, "a file of its own") == 0 {
 			folder, err := os.MkdirTemp(files, "")
 			require.NoError(rt, err)
 			defer os.RemoveAll(folder)
@@ -72,7 +72,7 @@ require_approval contains {
 		s := &sequence{lab: l, rt: rt, all: []governed{whole.governed, layered, reduced, poor}, seen: seen, tasks: map[string]string{l.task: l.who.Actor}}
 		func() {
 			defer func() { require.NoError(rt, l.store.Close()) }()
-			for range rapid.IntRange(10, 60).Draw(rt, "length") {
+			for range rapid.IntRange(10, 50).Draw(rt, "length") {
 				s.events()[rapid.IntRange(0, len(s.events())-1).Draw(rt, "event")](rt)
 			}
 			s.check()
@@ -82,7 +82,7 @@ require_approval contains {
 		}
 	})
 	t.Logf("%v", seen)
-	for _, what := range []string{"run under an approval", "run under two stages", "replay", "simulation", "answer of a run lost", "decided again", "reopened file"} {
+	for _, what := range []string{"run under an approval", "run under two stages", "replay", "simulation", "answer of a run lost", "decided again", "reopening", "reopened file"} {
 		require.NotZero(t, seen[what], "no sequence had a %s", what)
 	}
 }
@@ -199,8 +199,16 @@ func (s *sequence) review(rt *rapid.T) {
 }
 
 func (s *sequence) reopen(rt *rapid.T) {
-	_, err := s.dispatcher.ReopenCall(context.Background(), s.who, s.task, s.mode(rt), []byte(s.draft(rt)), "maya", "")
-	mayRefuse(rt, err)
+	mode, proposal := s.mode(rt), s.draft(rt)
+	if rapid.Bool().Draw(rt, "of a rejected draft") {
+		s.judge(rt, mode, proposal)
+		s.vote(rt, mode, proposal, dispatch.Review{Reviewer: "maya", Decision: "rejected"})
+	}
+	a, err := s.dispatcher.ReopenCall(context.Background(), s.who, s.task, mode, []byte(proposal), "maya", "")
+	if mayRefuse(rt, err); err == nil {
+		s.seen["reopening"]++
+		require.Equal(rt, []any{dispatch.Pending, 0}, []any{a.State, len(a.Votes)}, "people vote anew")
+	}
 }
 
 func (s *sequence) cancel(rt *rapid.T) {
