@@ -172,23 +172,22 @@ type answer struct {
 
 // parseDecision reads a policy's answer: exactly the documented members, nothing read kindly.
 func parseDecision(raw ijson.Raw) (Decision, error) {
+	if raw.Kind() != '{' {
+		return Decision{}, malformed("the decision is not an object")
+	}
 	// A null would read as what is left out, and what is left out can mean a default.
 	if hasNull(raw) {
 		return Decision{}, malformed("the decision has a null in it")
 	}
 	var a answer
-	if err := ijson.Unmarshal(raw, &a); err != nil {
+	err := ijson.Unmarshal(raw, &a)
+	if err != nil || a.Effect == nil || a.Status == nil || a.Reasons == nil || a.PolicyVersion == nil {
+		for _, name := range []string{"effect", "status", "reasons", "policy_version"} {
+			if _, ok := ijson.Lookup(raw, "/"+name); !ok {
+				return Decision{}, malformed("the decision has no %s", name)
+			}
+		}
 		return Decision{}, malformed("%v", err)
-	}
-	switch {
-	case a.Effect == nil:
-		return Decision{}, malformed("the decision has no effect")
-	case a.Status == nil:
-		return Decision{}, malformed("the decision has no status")
-	case a.Reasons == nil:
-		return Decision{}, malformed("the decision has no reasons")
-	case a.PolicyVersion == nil:
-		return Decision{}, malformed("the decision has no policy_version")
 	}
 	d := Decision{Effect: *a.Effect, Status: *a.Status, Reasons: *a.Reasons, PolicyVersion: *a.PolicyVersion, Retryable: a.Retryable}
 	for _, r := range d.Reasons {

@@ -7,8 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 )
 
-// plain builds what Unmarshal gives for an any, with numbers as they are written.
-var plain = Builder[any]{
+// goValues builds what Unmarshal gives for an any, with numbers as they are written.
+var goValues = Builder[any]{
 	Literal: func(s string) any {
 		switch s {
 		case "true":
@@ -40,7 +40,7 @@ func TestBuild(t *testing.T) {
 		`{"a":{"b":[null]},"\u0062":"c"}`: map[string]any{"a": map[string]any{"b": []any{nil}}, "b": "c"},
 	} {
 		t.Run(text, func(t *testing.T) {
-			got, err := Build([]byte(text), plain)
+			got, err := Build([]byte(text), goValues)
 			require.NoError(t, err)
 			assert.Equal(t, want, got)
 		})
@@ -55,7 +55,7 @@ func FuzzBuild(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text []byte) {
 		var kept Raw
 		want := Unmarshal(text, &kept)
-		built, err := Build(text, plain)
+		built, err := Build(text, goValues)
 		require.Equal(t, want, err)
 		if err != nil {
 			return

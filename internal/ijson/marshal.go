@@ -22,10 +22,43 @@ func Marshal(v any) (Raw, error) {
 	if err != nil {
 		return nil, marshalError(err)
 	}
-	if err := check(b, deepest); err != nil {
-		return nil, err
+	if !plain(b) {
+		if err := check(b, deepest); err != nil {
+			return nil, err
+		}
 	}
 	return canonicalize(b[:0], b)
+}
+
+// plain says, without reading b as JSON once more, that check has nothing to refuse in it. What writes b has seen to
+// everything but the depth and the numbers.
+func plain(b []byte) bool {
+	depth, digits := 0, 0
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case c >= '0' && c <= '9':
+			if digits++; digits > exactDigits {
+				return false
+			}
+			continue
+		case c == '"':
+			for i++; i < len(b) && b[i] != '"'; i++ {
+				if b[i] == '\\' {
+					i++
+				}
+			}
+		case c == '.', digits > 0 && (c == 'e' || c == 'E'):
+			return false
+		case c == '{', c == '[':
+			if depth++; depth > deepest {
+				return false
+			}
+		case c == '}', c == ']':
+			depth--
+		}
+		digits = 0
+	}
+	return true
 }
 
 // Unmarshal reads exactly one I-JSON value into a Go value, by its json tags. Names match exactly, case included.

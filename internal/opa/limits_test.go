@@ -107,8 +107,10 @@ func TestRuleThatFillsTheMemory(t *testing.T) {
 // A panic of OPA itself, outside a built-in that has a goroutine of its own.
 func TestPanicOfTheEvaluation(t *testing.T) {
 	p := regoPolicy(t, allow)
-	p.decision = &question{rule: entrypoint, body: ast.NewBody(&ast.Expr{})}
-	assert.Equal(t, "policy_failed", policyError(t, p, `{}`).Code)
+	p.decision = &question{rule: entrypoint, body: ast.Body{nil}}
+	e := policyError(t, p, `{}`)
+	assert.Equal(t, "policy_failed", e.Code)
+	assert.Contains(t, e.Detail, "panic: ")
 }
 
 // An answer that comes too late is none, though nothing stopped it.
