@@ -10,6 +10,7 @@ import (
 	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
 // version1 makes a store as the first version of the tables had it, with two tasks: one that has run and one that has not.
@@ -28,6 +29,9 @@ func version1(t *testing.T, path string) {
 		"INSERT INTO tasks VALUES ('default', 'labels-1', 'labels', 'learner', 4, 0, NULL, '2026-03-01T12:00:00.000Z', 1, 9);\n"+
 		"INSERT INTO tasks VALUES ('default', 'labels-2', 'labels', 'learner', 0, 1, NULL, '2026-03-01T12:00:00.000Z', 1, 2);\n"+
 		"INSERT INTO tasks VALUES ('other', 'labels-1', 'labels', 'learner', 1, 0, NULL, '2026-03-01T12:00:00.000Z', 1, 3);\n"+
+		"INSERT INTO operations VALUES ('default', 'labels-1', 'learner', 'draft-1', 'sig', 'record_draft', 1, CAST('{\"draft_id\":\"d\"}' AS BLOB));\n"+
+		"INSERT INTO operations VALUES ('default', 'labels-1', 'learner', 'draft-2', 'sig', 'record_draft', 2, NULL);\n"+
+		"INSERT INTO records VALUES ('default', 'labels-1', 'record_draft', 'd', CAST('{\"body\":\"é\"}' AS BLOB));\n"+
 		of("other", 1, 0, "decision", `{"decision":{"effect":"allow"},"status":"ok"}`)+
 		of("other", 1, 1, "action", `{"value":"beside"}`)+
 		entry(0, 0, "task", `{"kind":"task"}`)+
@@ -57,6 +61,16 @@ func TestUpgradeFromVersion1(t *testing.T) {
 	require.NoError(t, err)
 	assert.Zero(t, idle.Spent)
 	assert.True(t, idle.Cancelled)
+
+	operations, err := s.Operations(t.Context(), "default", "")
+	require.NoError(t, err)
+	of := func(key string, step int, result ijson.Raw) dispatch.Operation {
+		return dispatch.Operation{Task: named("labels-1"), Actor: "learner", Key: key, Signature: "sig", Tool: "record_draft", Step: step, Result: result}
+	}
+	assert.Equal(t, []dispatch.Operation{of("draft-1", 1, ijson.Raw(`{"draft_id":"d"}`)), of("draft-2", 2, nil)}, operations)
+	records, err := s.Records(t.Context(), "default", "")
+	require.NoError(t, err)
+	assert.Equal(t, []dispatch.Record{{Task: named("labels-1"), Tool: "record_draft", Target: "d", Value: ijson.Raw(`{"body":"é"}`)}}, records)
 
 	c := next(ran)
 	c.Task.Spent.Cost = 5

@@ -382,7 +382,7 @@ func TestACommitKeepsNoIndexForListingsOfOperations(t *testing.T) {
 func TestListingsUseIndexes(t *testing.T) {
 	s := openMemory(t)
 	for _, sql := range []string{
-		sqlTask, sqlTasks, sqlApproval, sqlApprovalLatest, sqlApprovals, sqlApprovalsOfTask, sqlPending, sqlOperation,
+		sqlTask, sqlTasks, sqlApproval, sqlApprovalLatest, sqlApprovals, sqlApprovalsOfTask, sqlApprovalsUnsettled, sqlApprovalsUnsettledOfTask, sqlPending, sqlOperation,
 		sqlOperations, sqlOperationsOfTask, sqlRecordExists, sqlRecords, sqlRecordsOfTask, sqlEntries, sqlEntriesOfTask,
 		sqlEntryLast, sqlEntry, sqlApprovalSeq,
 	} {
@@ -412,9 +412,9 @@ func TestPartsOfListingsAreFoundInAnIndex(t *testing.T) {
 		{bySeq.all(sqlApprovalsInTask), bySeq.nth(sqlApprovalsInTask),
 			"approvals USING INDEX approvals_task (tenant=? AND task=? AND rowid>? AND rowid<?)"},
 		{bySeq.all(sqlApprovalsWaiting), bySeq.nth(sqlApprovalsWaiting),
-			"approvals USING INDEX approvals_waiting (tenant=? AND rowid>? AND rowid<?)"},
+			"approvals USING INDEX approvals_unsettled (tenant=? AND rowid>? AND rowid<?)"},
 		{bySeq.all(sqlApprovalsWaitingInTask), bySeq.nth(sqlApprovalsWaitingInTask),
-			"approvals USING INDEX approvals_state (tenant=? AND state=? AND task=? AND rowid>? AND rowid<?)"},
+			"approvals USING INDEX approvals_waiting (tenant=? AND task=? AND rowid>? AND rowid<?)"},
 		{byID.all(sqlTasksIn), byID.nth(sqlTasksIn),
 			"tasks USING PRIMARY KEY (tenant=? AND id>? AND id<?)"},
 	} {
@@ -422,8 +422,11 @@ func TestPartsOfListingsAreFoundInAnIndex(t *testing.T) {
 			assert.Equal(t, []string{"SEARCH " + part.plan}, plan(t, s, sql), sql)
 		}
 	}
-	assert.Contains(t, plan(t, s, sqlApprovals), "SEARCH approvals USING INDEX approvals_state (tenant=? AND state=?)")
-	assert.Contains(t, plan(t, s, sqlApprovalsOfTask), "SEARCH approvals USING INDEX approvals_state (tenant=? AND state=? AND task=?)")
+	assert.Contains(t, plan(t, s, sqlApprovals), "SEARCH approvals USING INDEX approvals_tenant (tenant=?)")
+	assert.Contains(t, plan(t, s, sqlApprovalsOfTask), "SEARCH approvals USING INDEX approvals_task (tenant=? AND task=?)")
+	assert.Contains(t, plan(t, s, sqlApprovalsUnsettled), "SEARCH approvals USING INDEX approvals_unsettled (tenant=?)")
+	assert.Contains(t, plan(t, s, sqlApprovalsUnsettledOfTask), "SEARCH approvals USING INDEX approvals_open (tenant=? AND task=?)")
+	assert.Equal(t, []string{"SEARCH approvals USING COVERING INDEX approvals_waiting (tenant=? AND task=?)"}, plan(t, s, sqlPending))
 	assert.Equal(t, []string{"SEARCH entries USING INDEX entries_kind (tenant=? AND kind=?)"}, plan(t, s, sqlEntryLast))
 }
 

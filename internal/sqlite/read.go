@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"slices"
 
 	"zombiezen.com/go/sqlite"
 
@@ -68,6 +69,10 @@ var everyState = []dispatch.ApprovalState{
 	dispatch.Pending, dispatch.Approved, dispatch.Rejected, dispatch.Consumed, dispatch.Expired, dispatch.Withdrawn,
 }
 
+func settled(state dispatch.ApprovalState) bool {
+	return state != dispatch.Pending && state != dispatch.Approved
+}
+
 // Approvals lists a tenant's approvals in the order in which they were asked for.
 func (r *Reader) Approvals(ctx context.Context, tenant, task string, states ...dispatch.ApprovalState) ([]dispatch.Approval, error) {
 	if len(states) == 0 {
@@ -78,6 +83,9 @@ func (r *Reader) Approvals(ctx context.Context, tenant, task string, states ...d
 		return nil, err
 	}
 	sql, bind := scoped(sqlApprovals, sqlApprovalsOfTask, tenant, task)
+	if !slices.ContainsFunc(states, settled) {
+		sql, bind = scoped(sqlApprovalsUnsettled, sqlApprovalsUnsettledOfTask, tenant, task)
+	}
 	return list(ctx, r.readers, sql, func(stmt *sqlite.Stmt) {
 		bind(stmt)
 		stmt.SetText(":states", string(wanted))

@@ -37,6 +37,10 @@ var (
 	sqlApprovalsWaiting string
 	//go:embed sql/approvals_waiting_in_task.sql
 	sqlApprovalsWaitingInTask string
+	//go:embed sql/approvals_unsettled.sql
+	sqlApprovalsUnsettled string
+	//go:embed sql/approvals_unsettled_of_task.sql
+	sqlApprovalsUnsettledOfTask string
 	//go:embed sql/pending.sql
 	sqlPending string
 	//go:embed sql/approval_create.sql

@@ -1,3 +1,3 @@
-SELECT * FROM approvals INDEXED BY approvals_state
-WHERE tenant = :tenant AND state IN (SELECT value FROM json_each(:states)) AND task = :task
+SELECT * FROM approvals INDEXED BY approvals_task
+WHERE tenant = :tenant AND task = :task AND state IN (SELECT value FROM json_each(:states))
 ORDER BY seq

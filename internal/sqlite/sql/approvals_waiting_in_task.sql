@@ -1,2 +1,2 @@
-SELECT * FROM approvals INDEXED BY approvals_state
-WHERE tenant = :tenant AND state = 'pending' AND task = :task AND seq > :after AND seq < :before
+SELECT * FROM approvals INDEXED BY approvals_waiting
+WHERE tenant = :tenant AND task = :task AND state = 'pending' AND seq > :after AND seq < :before

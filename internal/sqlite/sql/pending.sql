@@ -1,1 +1,2 @@
-SELECT count(*) AS pending FROM approvals WHERE tenant = :tenant AND state = 'pending' AND task = :task
+SELECT count(*) AS pending FROM approvals INDEXED BY approvals_waiting
+WHERE tenant = :tenant AND task = :task AND state = 'pending'
