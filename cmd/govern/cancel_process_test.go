@@ -147,6 +147,7 @@ func TestB091InterruptedInFlight(t *testing.T) {
 	v := redeeming(t)
 	all := edges(v.plan(t, append(openings, mutations...)...))
 	at := append(only(all, []string{"govern.db-wal"}, "pwrite64", "fsync", "fdatasync"), only(all, []string{"govern.db.key"}, "openat")...)
+	require.NotEmpty(t, at)
 	seen := map[bool]int{}
 	for _, m := range at {
 		for range 10 {
@@ -163,4 +164,5 @@ func TestB091InterruptedInFlight(t *testing.T) {
 		}
 	}
 	t.Logf("%d moments; in %d nothing had happened, in %d all", len(at), seen[false], seen[true])
+	require.Greater(t, 4*(seen[false]+seen[true]), 3*len(at), "an interrupt that is not examined shows nothing")
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
-// propose runs lines that are all refused, and gives why, one for each. Nothing waits for a person and nothing ran.
+// refuses runs lines that are all refused, and gives why, one for each. Nothing waits for a person and nothing ran.
 func (d desktop) refuses(state string, lines ...string) []string {
 	d.t.Helper()
 	code, stdout, stderr := d.run(state, strings.NewReader(strings.Join(lines, "\n")), "run", "-")

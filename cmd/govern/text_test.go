@@ -87,8 +87,6 @@ func TestB073OneEntryIsOneLine(t *testing.T) {
 		if s != "" {
 			documents[s] = map[string]string{"version": "v1", "content_type": "text/plain", "text": s}
 			lines = append(lines, call(id, "read", map[string]any{"path": s}), call(id, "note", map[string]any{"id": s, s + "-": s}))
-		}
-		if s != "" {
 			messages[id] = s
 			lines = append(lines, call(id, "note", map[string]any{"id": "denied", "message": id}))
 		}

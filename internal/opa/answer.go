@@ -39,7 +39,7 @@ func (w *writer) value(v ast.Value) (err error) {
 		w.text = strconv.AppendBool(w.text, bool(v))
 	case ast.Number:
 		w.text = append(w.text, v...)
-		w.other = w.other || len(v) > 15 || strings.Trim(string(v), "0123456789") != ""
+		w.other = w.other || len(v) > 15 || len(v) > 1 && v[0] == '0' || strings.Trim(string(v), "0123456789") != ""
 	case ast.String:
 		w.text, err = ijson.AppendString(w.text, string(v))
 	case *ast.Array:

@@ -68,7 +68,7 @@ func rest(budget int, operands []*ast.Term) int {
 		case ast.String:
 			budget -= len(v)
 		case ast.Number:
-			budget -= len(v)
+			budget -= len(v) + exponent(string(v))
 		case *ast.Array:
 			v.Until(each)
 		case ast.Set:
@@ -81,6 +81,16 @@ func rest(budget int, operands []*ast.Term) int {
 		}
 	}
 	return budget
+}
+
+// exponent is that of a number, without its sign. Arithmetic takes the square of it in time.
+func exponent(number string) int {
+	i := strings.IndexAny(number, "eE")
+	if i < 0 {
+		return 0
+	}
+	n, _ := strconv.ParseInt(strings.TrimLeft(number[i+1:], "+-"), 10, 32) // the largest there is, of what is larger
+	return int(n)
 }
 
 // counted says that a pattern may stand for a much longer one: it counts repetitions, and is not short.

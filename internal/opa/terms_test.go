@@ -64,6 +64,17 @@ func TestTextThatIsNotUTF8IsNoAnswer(t *testing.T) {
 	require.Error(t, err)
 }
 
+// Rego takes for numbers what JSON does not.
+func TestNumberThatIsNoJSONIsNoAnswer(t *testing.T) {
+	p := regoPolicy(t, "decision := {\"n\": [to_number(input.call.arguments.text)]}\n")
+	for _, text := range []string{"007", "00", "-01", "+5", "1_0", ".5"} {
+		assert.Equal(t, "policy_malformed", policyError(t, p, withArguments(`{"text": "`+text+`"}`)).Code, text)
+	}
+	raw, err := p.Decide(t.Context(), ijson.Raw(withArguments(`{"text": "0"}`)))
+	require.NoError(t, err)
+	assert.Equal(t, `{"n":[0]}`, string(raw))
+}
+
 // The words of every input share their terms.
 func TestWordsOfTheInput(t *testing.T) {
 	for _, word := range []string{"now", "rfc3339", "enforce", "dry_run", "arguments", "violations", "reviewer", "expires_at_step", "write"} {
