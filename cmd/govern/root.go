@@ -48,7 +48,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	code := exitCode(err)
 	var quiet quietError
 	if err != nil && !errors.As(err, &quiet) {
-		a.complain(append(linesOf(err), strings.Split(hint(err), "\n")...))
+		lines := linesOf(err)
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			for i, line := range lines {
+				lines[i] = strings.ReplaceAll(line, context.Canceled.Error(), context.Cause(ctx).Error()) // which names the signal
+			}
+		}
+		a.complain(append(lines, strings.Split(hint(err), "\n")...))
 	}
 	return code
 }
