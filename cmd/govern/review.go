@@ -369,15 +369,22 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 			return err
 		}
 		defer in.Close()
-		b, err := io.ReadAll(io.LimitReader(in, int64(s.snapshot.Limits.Bytes)+1))
+		const remedy = "name a file that holds exactly the proposal that waits"
+		most := s.snapshot.Limits.Bytes
+		b, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
 		if err != nil {
 			return err
 		}
-		ap, err = do.byProposal(b)
-		if errors.Is(err, dispatch.ErrUnknownTask) {
-			return s.unknownTask(cmd.Context(), s.config.Task)
+		if len(b) > most {
+			return misuse(fmt.Errorf("%s: longer than %d bytes, and so no proposal", proposal, most)).hint(remedy)
 		}
-		if err != nil {
+		ap, err = do.byProposal(b)
+		switch {
+		case errors.Is(err, dispatch.ErrUnknownTask):
+			return s.unknownTask(cmd.Context(), s.config.Task)
+		case errors.Is(err, dispatch.ErrNoProposal):
+			return misuse(fmt.Errorf("%s: %w", proposal, err)).hint(remedy)
+		case err != nil:
 			return err
 		}
 	case signature == "":
