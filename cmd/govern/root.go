@@ -179,7 +179,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	if unknown.GetSpecifiedShortnames() != "" {
 		given = "-" + unknown.GetSpecifiedName()
 	}
-	return misuse(fmt.Errorf("%s has no flag %s", cmd.CommandPath(), given)).near(given, names, "it has "+strings.Join(names, ", "))
+	wrong := misuse(fmt.Errorf("%s has no flag %s", cmd.CommandPath(), given))
+	for _, c := range cmd.Commands() {
+		if given == "--"+c.Name() {
+			return wrong.hint("did you mean " + c.CommandPath() + "?")
+		}
+	}
+	return wrong.near(given, names, "it has "+strings.Join(names, ", "))
 }
 
 // near adds the nearest right name as a hint, or else what there is.
