@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -371,7 +370,7 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 		defer in.Close()
 		const remedy = "name a file that holds exactly the proposal that waits"
 		most := s.snapshot.Limits.Bytes
-		b, err := io.ReadAll(io.LimitReader(in, int64(most)+1))
+		b, err := readAtMost(cmd.Context(), in, most)
 		if err != nil {
 			return err
 		}

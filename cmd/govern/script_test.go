@@ -140,6 +140,31 @@ func TestRunStopsWhileItWaits(t *testing.T) {
 	require.Contains(t, stderr.String(), "step 1 of 20", "the summary is whole")
 }
 
+// So can a command that waits for its one input.
+func TestReadingStopsWhileItWaits(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "govern.db")
+	require.Equal(t, exitOK, run(t.Context(), []string{"task", "create", "labels-1", "--state", state}, strings.NewReader(""), io.Discard, io.Discard))
+	for _, command := range [][]string{{"policy", "eval"}, {"review", "approve", "--proposal", "-", "--state", state}} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		stdin := endless{asked: func() { stop(errors.New("Ctrl-C was pressed")) }, end: t.Context()}
+		var stderr strings.Builder
+		require.Equal(t, exitBroken, run(ctx, command, stdin, io.Discard, &stderr), command)
+		require.Equal(t, "govern: Ctrl-C was pressed\n", stderr.String(), command)
+	}
+}
+
+// endless is an input that says when it is asked, and gives nothing.
+type endless struct {
+	asked func()
+	end   context.Context
+}
+
+func (e endless) Read([]byte) (int, error) {
+	e.asked()
+	<-e.end.Done()
+	return 0, io.EOF
+}
+
 // A long run needs no more memory than a short one. Each line is long enough to show if lines were kept, and there
 // are enough of them to show if results were.
 func TestRunNeedsNoMoreMemoryForMoreLines(t *testing.T) {
