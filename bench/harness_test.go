@@ -86,6 +86,12 @@ func TestGoals(t *testing.T) {
 	assert.Equal(t, ratio{"x", 1.2, 1.2, true, 1}, m.ratio())
 }
 
+// A line is for people: three digits, and no powers of ten.
+func TestLineOfAFigure(t *testing.T) {
+	m := measured{spec: spec{name: "x", goal: 2, bound: atMost}, values: []float64{1.2345, 1234.5}, a: []float64{1.1449}, b: []float64{0.0000123456}}
+	assert.Equal(t, "x                                 618  ≤ 2       missed 1.23–1230 (2)  1140000 µs over 12.3 µs", m.String())
+}
+
 func TestRunChoosesFigures(t *testing.T) {
 	var turns strings.Builder
 	unwanted := subject{specs: []spec{{name: "elsewhere"}}, open: func(context.Context, *env) ([]duel, error) {
@@ -122,6 +128,24 @@ func TestNoResultsFromWrongAnswers(t *testing.T) {
 			assert.Len(t, left, 1)
 		})
 	}
+}
+
+// A file that could not be written is refused before a quarter of an hour goes into it.
+func TestResultsThatCouldNotBeWritten(t *testing.T) {
+	dir := t.TempDir()
+	s := subject{specs: []spec{{name: "figure"}}, open: func(context.Context, *env) ([]duel, error) {
+		return nil, errors.New("it is measured")
+	}}
+	for out, why := range map[string]string{
+		filepath.Join(dir, "none", "results.json"): "no such file or directory",
+		dir:                                "is a folder",
+		filepath.Join(dir, "results.json"): "it is measured",
+	} {
+		assert.ErrorContains(t, run(t.Context(), []subject{s}, []string{"-dir", dir, "-quick", "-out", out}, io.Discard, io.Discard), why)
+	}
+	left, err := os.ReadDir(dir)
+	require.NoError(t, err)
+	assert.Empty(t, left)
 }
 
 // What a subject opened is closed, last first, and its folder is gone, also when a round fails.

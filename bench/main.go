@@ -58,7 +58,7 @@ func run(ctx context.Context, subjects []subject, args []string, stdout, stderr 
 	}
 	var err error
 	if o.run, err = regexp.Compile(pattern); err != nil {
-		return err
+		return fmt.Errorf("-run: %w", err)
 	}
 	if list {
 		for _, spec := range specsOf(subjects) {
@@ -83,6 +83,11 @@ func (o options) wanted(s spec) bool { return o.run.MatchString(s.name) }
 
 // measure runs the subjects one after another. Only when all of them are through does it write results.
 func (o options) measure(ctx context.Context, subjects []subject, stderr io.Writer) (err error) {
+	if o.out != "" {
+		if err := replaceable(o.out); err != nil {
+			return fmt.Errorf("-out: %w", err)
+		}
+	}
 	dir, err := o.folder()
 	if err != nil {
 		return err

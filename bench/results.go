@@ -27,8 +27,7 @@ type ratio struct {
 }
 
 func (m measured) ratio() ratio {
-	// Three digits are more than the machine is good for.
-	value, _ := strconv.ParseFloat(strconv.FormatFloat(median(m.values), 'g', 3, 64), 64)
+	value := threeDigits(median(m.values))
 	return ratio{Name: m.name, Value: value, Goal: m.goal, Met: m.met(value), N: len(m.values)}
 }
 
@@ -52,7 +51,13 @@ func micro(seconds []float64) string { return short(1e6*median(seconds)) + " µs
 
 func number(v float64) string { return strconv.FormatFloat(v, 'f', -1, 64) }
 
-func short(v float64) string { return strconv.FormatFloat(v, 'g', 3, 64) }
+func short(v float64) string { return number(threeDigits(v)) }
+
+// threeDigits are more than the machine is good for.
+func threeDigits(v float64) float64 {
+	rounded, _ := strconv.ParseFloat(strconv.FormatFloat(v, 'g', 3, 64), 64)
+	return rounded
+}
 
 // write puts the file in place whole or not at all.
 func (r results) write(file string) error {
@@ -63,8 +68,25 @@ func (r results) write(file string) error {
 	return replace(file, append(b, '\n'))
 }
 
+// replaceable says why a file could not be put in place, before there is anything to put there.
+func replaceable(file string) error {
+	if info, err := os.Stat(file); err == nil && info.IsDir() {
+		return fmt.Errorf("%s is a folder; name a file in it", file)
+	}
+	f, err := temporary(file)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Close(), os.Remove(f.Name()))
+}
+
+// temporary makes a file beside the one whose place it is to take.
+func temporary(file string) (*os.File, error) {
+	return os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+}
+
 func replace(file string, content []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+"-*")
+	f, err := temporary(file)
 	if err != nil {
 		return err
 	}

@@ -81,10 +81,10 @@ func exitCode(err error) int {
 		return exitOK
 	case errors.As(err, &quiet):
 		return int(quiet)
+	case errors.Is(err, context.Canceled):
+		return exitBroken // a signal came, whatever it came into
 	case errors.As(err, &f):
 		return f.code
-	case errors.Is(err, context.Canceled):
-		return exitBroken
 	}
 	switch dispatch.KindOf(err) {
 	case dispatch.Misuse:

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"io"
 	"path/filepath"
@@ -27,6 +28,7 @@ func TestCodeOfARunThatEndsEarly(t *testing.T) {
 	}{
 		{"a mistake before anything", exitOK, 0, mistake, exitMisuse},
 		{"a mistake after something", exitOK, 1, mistake, exitBroken},
+		{"stopped by a signal before anything", exitOK, 0, misuse(context.Canceled), exitBroken},
 		{"broken", exitDenied, 1, broken, exitBroken},
 		{"busy after a denial", exitDenied, 1, dispatch.ErrUnavailable, exitDenied},
 		{"busy after a call that waits", exitWaiting, 1, dispatch.ErrUnavailable, exitDenied},

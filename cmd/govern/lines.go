@@ -24,18 +24,36 @@ func (l *lines) wait(ctx context.Context) ([]byte, int64, error) {
 	type read struct {
 		line   []byte
 		length int64
-		err    error
 	}
-	done := make(chan read, 1)
-	go func() {
+	r, err := await(ctx, func() (read, error) {
 		line, length, err := l.next()
-		done <- read{line, length, err}
+		return read{line, length}, err
+	})
+	return r.line, r.length, err
+}
+
+// readAtMost reads an input that may never end, and one byte more than so many of one that is longer.
+func readAtMost(ctx context.Context, r io.Reader, most int) ([]byte, error) {
+	return await(ctx, func() ([]byte, error) { return io.ReadAll(io.LimitReader(r, int64(most)+1)) })
+}
+
+// await ends with ctx, and what it waited for is left to itself.
+func await[T any](ctx context.Context, read func() (T, error)) (T, error) {
+	type result struct {
+		value T
+		err   error
+	}
+	done := make(chan result, 1)
+	go func() {
+		value, err := read()
+		done <- result{value, err}
 	}()
 	select {
 	case r := <-done:
-		return r.line, r.length, r.err
+		return r.value, r.err
 	case <-ctx.Done():
-		return nil, 0, ctx.Err()
+		var none T
+		return none, ctx.Err()
 	}
 }
 

@@ -95,7 +95,7 @@ func pageOf[Name any](p *paging, s *system, words ...string) (*page[Name], error
 		var other *cursor.OtherError
 		switch {
 		case errors.As(err, &other):
-			return nil, misuse(fmt.Errorf("--%s: this is a cursor of govern %s", end.flag, other.Listing)).hint("give it to that command; each listing has its own")
+			return nil, misuse(fmt.Errorf("--%s: this is a cursor of govern %s", end.flag, other.Listing)).hint("give it to exactly that, with these filters and no others; each listing has its own")
 		case errors.Is(err, cursor.ErrForged):
 			return nil, misuse(fmt.Errorf("--%s: this is no cursor that this state has given", end.flag)).hint("copy one whole, as it was printed for this state")
 		case err != nil:

@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 
 	"github.com/spf13/cobra"
 
@@ -32,7 +32,7 @@ Exit code: that of a run with this result, 0, 1, 3, 4 or 5.`,
 		if err != nil {
 			return err
 		}
-		input, err := a.readInput(file)
+		input, err := a.readInput(cmd.Context(), file)
 		if err != nil {
 			return err
 		}
@@ -56,13 +56,13 @@ Exit code: that of a run with this result, 0, 1, 3, 4 or 5.`,
 }
 
 // readInput reads one input in its canonical form, and holds it against what Go puts in.
-func (a *app) readInput(file string) (ijson.Raw, error) {
+func (a *app) readInput(ctx context.Context, file string) (ijson.Raw, error) {
 	in, err := a.open(file)
 	if err != nil {
 		return nil, err
 	}
 	defer in.Close()
-	b, err := io.ReadAll(io.LimitReader(in, maxInput+1))
+	b, err := readAtMost(ctx, in, maxInput)
 	if err != nil {
 		return nil, err
 	}

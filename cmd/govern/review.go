@@ -1,9 +1,9 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
-	"io"
 	"iter"
 	"slices"
 	"strings"
@@ -368,15 +368,22 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 			return err
 		}
 		defer in.Close()
-		b, err := io.ReadAll(io.LimitReader(in, int64(s.snapshot.Limits.Bytes)+1))
+		const remedy = "name a file that holds exactly the proposal that waits"
+		most := s.snapshot.Limits.Bytes
+		b, err := readAtMost(cmd.Context(), in, most)
 		if err != nil {
 			return err
 		}
-		ap, err = do.byProposal(b)
-		if errors.Is(err, dispatch.ErrUnknownTask) {
-			return s.unknownTask(cmd.Context(), s.config.Task)
+		if len(b) > most {
+			return misuse(fmt.Errorf("%s: longer than %d bytes, and so no proposal", proposal, most)).hint(remedy)
 		}
-		if err != nil {
+		ap, err = do.byProposal(b)
+		switch {
+		case errors.Is(err, dispatch.ErrUnknownTask):
+			return s.unknownTask(cmd.Context(), s.config.Task)
+		case errors.Is(err, dispatch.ErrNoProposal):
+			return misuse(fmt.Errorf("%s: %w", proposal, err)).hint(remedy)
+		case err != nil:
 			return err
 		}
 	case signature == "":
@@ -392,10 +399,27 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 	}
 	fmt.Fprintf(a.stdout, "%s is %s\n", ap.ID, ap.State)
 	if ap.State == dispatch.Approved {
-		fmt.Fprintf(a.stdout, "it can be used once, up to step %d of task %s:\n  %s\n", ap.ExpiresAtStep, ap.Task.ID,
-			s.command(s.forMode(ap, s.forTask(ap.Task.ID, ap.Actor, "run", "--approved")...)...))
+		a.sayUse(cmd.Context(), s, ap)
 	}
 	return nil
+}
+
+// sayUse tells how an approval is used, if its task has a step left for that.
+func (a *app) sayUse(ctx context.Context, s *system, ap dispatch.Approval) {
+	t, err := s.store.Task(ctx, ap.Task)
+	if err != nil {
+		return // it is approved all the same
+	}
+	last := ap.ExpiresAtStep
+	if p, ok := s.config.Profiles[t.Profile]; ok {
+		if t.Steps >= p.MaxSteps {
+			fmt.Fprintf(a.stdout, "it cannot be used: task %s has used up its steps; the call must be proposed and approved in another task\n", t.ID)
+			return
+		}
+		last = min(last, p.MaxSteps)
+	}
+	fmt.Fprintf(a.stdout, "it can be used once, up to step %d of task %s:\n  %s\n", last, t.ID,
+		s.command(s.forMode(ap, s.forTask(t.ID, ap.Actor, "run", "--approved")...)...))
 }
 
 // approvalError names an approval that does not exist, and the nearest that does.

@@ -48,7 +48,13 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	code := exitCode(err)
 	var quiet quietError
 	if err != nil && !errors.As(err, &quiet) {
-		a.complain(append(linesOf(err), strings.Split(hint(err), "\n")...))
+		lines := linesOf(err)
+		if ctx.Err() != nil && errors.Is(err, context.Canceled) {
+			for i, line := range lines {
+				lines[i] = strings.ReplaceAll(line, context.Canceled.Error(), context.Cause(ctx).Error()) // which names the signal
+			}
+		}
+		a.complain(append(lines, strings.Split(hint(err), "\n")...))
 	}
 	return code
 }
@@ -173,7 +179,13 @@ func flagError(cmd *cobra.Command, err error) error {
 	if unknown.GetSpecifiedShortnames() != "" {
 		given = "-" + unknown.GetSpecifiedName()
 	}
-	return misuse(fmt.Errorf("%s has no flag %s", cmd.CommandPath(), given)).near(given, names, "it has "+strings.Join(names, ", "))
+	wrong := misuse(fmt.Errorf("%s has no flag %s", cmd.CommandPath(), given))
+	for _, c := range cmd.Commands() {
+		if given == "--"+c.Name() {
+			return wrong.hint("did you mean " + c.CommandPath() + "?")
+		}
+	}
+	return wrong.near(given, names, "it has "+strings.Join(names, ", "))
 }
 
 // near adds the nearest right name as a hint, or else what there is.

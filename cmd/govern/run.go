@@ -28,9 +28,9 @@ func (a *app) runCommand() *cobra.Command {
 Each proposal is {"call_id": …, "tool": …, "arguments": {…}}. Each gives one result on standard output, as
 soon as it and everything that it says is on record. A summary goes to standard error.
 
-Exit code: 0 if all were ok, replayed or simulated, 1 if something is broken, 2 for a mistake in the command, 3 if
-something was denied or failed, 4 if something waits for a person, 5 if an outcome is unknown; of several,
-the first of 1, 5, 3, 4.`,
+Exit code: 0 if all were ok, replayed or simulated, 1 if something is broken or a signal stopped the run, 2 for a
+mistake in the command, 3 if something was denied or failed, 4 if something waits for a person, 5 if an outcome is
+unknown; of several, the first of 1, 5, 3, 4.`,
 		Example: `  govern run examples/warehouse/proposals.jsonl
   govern run --approved            # propose again what a person has approved, and nothing else
   my-agent | govern run --task labels-2 --retry 2 -`,
@@ -128,7 +128,7 @@ func (a *app) runProposals(ctx context.Context, l *live, in io.Reader, r *propos
 		return err
 	}
 	err := r.all(ctx, in)
-	r.summary(ctx, err != nil)
+	r.summary(context.WithoutCancel(ctx), err != nil) // of a run that was stopped, too
 	if err != nil {
 		return r.ended(err)
 	}
@@ -197,7 +197,7 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 		case errors.Is(err, io.EOF):
 			return nil
 		case err != nil && ctx.Err() != nil:
-			return fmt.Errorf("stopped before proposal %d: %w", r.n+1, err)
+			return r.stopped(ctx, err)
 		case err != nil:
 			return misuse(fmt.Errorf("the proposals end early: %w", err))
 		}
@@ -207,11 +207,20 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 	}
 }
 
+// stopped is the error of a run that ends between two proposals.
+func (r *proposals) stopped(ctx context.Context, err error) error {
+	err = fmt.Errorf("stopped before proposal %d: %w", r.n+1, err)
+	if ctx.Err() == nil {
+		return err
+	}
+	return (&failure{code: exitBroken, err: err}).hint("what came before is on record, and nothing of what comes from there on was judged")
+}
+
 // one dispatches one proposal and prints its result.
 func (r *proposals) one(ctx context.Context, line []byte, length int64) error {
 	s, err := r.live.system(ctx, r.note)
 	if err != nil {
-		return fmt.Errorf("stopped before proposal %d: %w", r.n+1, err)
+		return r.stopped(ctx, err)
 	}
 	r.system = s
 	origin := dispatch.Origin{Door: "cli", Mode: r.mode(r.dryRun), Length: length}

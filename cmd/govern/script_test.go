@@ -125,7 +125,7 @@ func TestRunStopsWhileItWaits(t *testing.T) {
 	defer agent.Close()
 	results, stdout := io.Pipe()
 	command := []string{"run", "--state", filepath.Join(t.TempDir(), "govern.db")}
-	ctx, stop := context.WithCancel(t.Context())
+	ctx, stop := context.WithCancelCause(t.Context())
 	var stderr strings.Builder
 	done := make(chan int, 1)
 	go func() { done <- run(ctx, command, stdin, stdout, &stderr) }()
@@ -133,10 +133,36 @@ func TestRunStopsWhileItWaits(t *testing.T) {
 	require.NoError(t, err)
 	_, err = bufio.NewReader(results).ReadString('\n')
 	require.NoError(t, err)
-	stop()
+	stop(errors.New("Ctrl-C was pressed"))
 	require.Equal(t, exitBroken, <-done)
-	require.Contains(t, stderr.String(), "stopped before proposal 2")
+	require.Contains(t, stderr.String(), "stopped before proposal 2: Ctrl-C was pressed\n  what came before is on record, and nothing of what comes from there on was judged\n")
 	require.Contains(t, stderr.String(), "1 ok")
+	require.Contains(t, stderr.String(), "step 1 of 20", "the summary is whole")
+}
+
+// So can a command that waits for its one input.
+func TestReadingStopsWhileItWaits(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "govern.db")
+	require.Equal(t, exitOK, run(t.Context(), []string{"task", "create", "labels-1", "--state", state}, strings.NewReader(""), io.Discard, io.Discard))
+	for _, command := range [][]string{{"policy", "eval"}, {"review", "approve", "--proposal", "-", "--state", state}} {
+		ctx, stop := context.WithCancelCause(t.Context())
+		stdin := endless{asked: func() { stop(errors.New("Ctrl-C was pressed")) }, end: t.Context()}
+		var stderr strings.Builder
+		require.Equal(t, exitBroken, run(ctx, command, stdin, io.Discard, &stderr), command)
+		require.Equal(t, "govern: Ctrl-C was pressed\n", stderr.String(), command)
+	}
+}
+
+// endless is an input that says when it is asked, and gives nothing.
+type endless struct {
+	asked func()
+	end   context.Context
+}
+
+func (e endless) Read([]byte) (int, error) {
+	e.asked()
+	<-e.end.Done()
+	return 0, io.EOF
 }
 
 // A long run needs no more memory than a short one. Each line is long enough to show if lines were kept, and there

@@ -215,7 +215,7 @@ func TestFileThatIsTooLong(t *testing.T) {
 	require.NoError(t, os.WriteFile(file, text, 0o600))
 	require.Greater(t, len(text), 16<<20)
 	c, err := config.Read(file, builtin(t))
-	assert.EqualError(t, err, file+" is longer than 16777216 bytes")
+	assert.EqualError(t, err, file+" is longer than 16777216 bytes; check the path")
 	assert.Equal(t, []string{file}, c.Files())
 }
 
@@ -410,7 +410,7 @@ func TestPipesAreNotWaitedFor(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "config.yaml")
 	require.NoError(t, syscall.Mkfifo(pipe, 0o600))
 	_, err := config.Read(pipe, builtin(t))
-	assert.EqualError(t, err, pipe+" is no regular file")
+	assert.EqualError(t, err, pipe+" is no regular file; check the path")
 }
 
 // FuzzRead: whatever a configuration holds, what is wrong with it is said with its place, or it is one that means the same

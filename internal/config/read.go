@@ -62,7 +62,7 @@ const (
 func readAtMost(file string, most int64) ([]byte, error) {
 	// A pipe that nobody writes to would never be read to its end. One that a shell made for this call is written to.
 	if info, err := os.Stat(file); err == nil && !info.Mode().IsRegular() && !info.IsDir() && !strings.HasPrefix(file, "/dev/fd/") {
-		return nil, fmt.Errorf("%s is no regular file", file)
+		return nil, fmt.Errorf("%s is no regular file; check the path", file)
 	}
 	f, err := os.Open(file)
 	if err != nil {
@@ -71,7 +71,7 @@ func readAtMost(file string, most int64) ([]byte, error) {
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err == nil && int64(len(b)) > most {
-		err = fmt.Errorf("%s is longer than %d bytes", file, most)
+		err = fmt.Errorf("%s is longer than %d bytes; check the path", file, most)
 	}
 	return b, err
 }

@@ -40,8 +40,10 @@ func KindOf(err error) ErrorKind {
 // Errors of dispatch and review. Compare them with errors.Is.
 var (
 	// ErrUnknownTask is also the answer to an actor other than the task's.
-	ErrUnknownTask     = &Error{Misuse, "unknown_task", "there is no such task for this actor"}
-	ErrTaskExists      = &Error{Refused, "task_exists", "a task of this name exists already"}
+	ErrUnknownTask = &Error{Misuse, "unknown_task", "there is no such task for this actor"}
+	ErrTaskExists  = &Error{Refused, "task_exists", "a task of this name exists already"}
+	// ErrNoProposal says that what a person named a call by is none.
+	ErrNoProposal      = &Error{Misuse, "invalid_proposal", "this is not a proposal"}
 	ErrUnknownApproval = &Error{Misuse, "unknown_approval", "there is no such approval"}
 	// ErrUnknownRow says that a listing was to begin or to end at a row that the store does not have.
 	ErrUnknownRow = &Error{Misuse, "unknown_row", "there is no such row"}

@@ -27,7 +27,7 @@ func (d *Dispatcher) exactly(p Principal, task string, mode Mode, proposal []byt
 		return subject{}, err
 	}
 	if call.Malformed != "" {
-		return subject{}, &Error{Misuse, "invalid_proposal", "this is not a proposal: " + call.Malformed}
+		return subject{}, &Error{Misuse, ErrNoProposal.Code, "this is not a proposal: " + call.Malformed}
 	}
 	err = call.sign(d.key, key, p.Actor)
 	return subject{task: key, signature: call.Signature, mode: cmp.Or(mode, Enforce)}, err
