@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 
@@ -55,5 +56,15 @@ func TestB007MoreArraysThanTheStackHolds(t *testing.T) {
 		assert.Equal(t, "policy_failed", e.Code, name)
 		assert.Contains(t, e.Detail, "arrays and objects", name)
 	}
+	allows(t, regoPolicy(t, allow))
+}
+
+// One comparison after the other in a rule is each on the stack of those before it.
+func TestB007ComparisonsFillTheStack(t *testing.T) {
+	p := regoPolicy(t, "decision if {\n"+strings.Repeat("\tinput.call.arguments.a == input.call.arguments.b\n\tinput.call.arguments.b == input.call.arguments.a\n", 10)+"}\n", inTime(time.Hour))
+	list := "[[]" + strings.Repeat(",[]", 150_000) + "]"
+	e := policyError(t, p, withArguments(`{"a": `+list+`, "b": `+list+`}`))
+	assert.Equal(t, "policy_failed", e.Code)
+	assert.Contains(t, e.Detail, "MiB of memory")
 	allows(t, regoPolicy(t, allow))
 }
