@@ -68,3 +68,10 @@ func TestB007ComparisonsFillTheStack(t *testing.T) {
 	assert.Contains(t, e.Detail, "MiB of memory")
 	allows(t, regoPolicy(t, allow))
 }
+
+// An answer is no longer than it may be, before it is written out.
+func TestAnswerWithoutEnd(t *testing.T) {
+	e := policyError(t, regoPolicy(t, doubles()+"decision := doubled\n"), `{}`)
+	assert.Equal(t, "policy_malformed", e.Code)
+	assert.Contains(t, e.Detail, "longer than 1048576 bytes")
+}
