@@ -132,12 +132,31 @@ var products = map[string]func([]*ast.Term) int{
 		return 0
 	},
 	ast.RegexReplace.Name: func(o []*ast.Term) int { return length(o[0]) * marks(o[2], "$") },
+	ast.Replace.Name:      func(o []*ast.Term) int { return replaced(o[0], o[1], o[2]) },
+	ast.ReplaceN.Name: func(o []*ast.Term) int {
+		sum := 0
+		if patterns, ok := o[0].Value.(ast.Object); ok {
+			patterns.Foreach(func(old, text *ast.Term) { sum += replaced(o[1], old, text) })
+		}
+		return sum
+	},
 	ast.Sprintf.Name: func(o []*ast.Term) int {
 		if again := marks(o[0], "["); again > 0 {
 			return again * (maxMade - rest(maxMade, o[1:]))
 		}
 		return 0
 	},
+}
+
+// replaced is how much of one text others have in its place; it is not counted where it cannot be much.
+func replaced(within, old, text *ast.Term) int {
+	if (length(within)+1)*length(text) <= maxMade {
+		return 0
+	}
+	if s, ok := old.Value.(ast.String); ok {
+		return marks(within, string(s)) * length(text)
+	}
+	return 0
 }
 
 func length(t *ast.Term) int {

@@ -18,6 +18,8 @@ func TestB012ProductsOfOperands(t *testing.T) {
 	for name, call := range map[string]string{
 		"between parts":       `concat(long, split(long, ""))`,
 		"between a set's":     `concat(long, {sprintf("%d", [i]) | some i in numbers.range(1, 100000)})`,
+		"for each letter":     `replace(long, "a", long)`,
+		"for some letters":    `strings.replace_n({"a": long}, long)`,
 		"a value many times":  `sprintf(concat("", ["%[1]s" | some _ in numbers.range(1, 100000)]), [long])`,
 		"a group many times":  `regex.replace(long, "(.*)", concat("", ["$1" | some _ in numbers.range(1, 100000)]))`,
 		"a value of doubles":  `sprintf("%v", [doubled])`,
