@@ -24,6 +24,10 @@ func toJSON(v ast.Value) (ijson.Raw, error) {
 	return ijson.Canonical(w.text, ijson.Limits{Bytes: math.MaxInt, Depth: math.MaxInt})
 }
 
+// maxText bounds what is written before its length in canonical form is known: a value that holds another twice, and that
+// one another twice, has no end.
+const maxText = 16 * maxAnswer
+
 // writer writes Rego values as JSON.
 type writer struct {
 	text []byte
@@ -32,6 +36,9 @@ type writer struct {
 }
 
 func (w *writer) value(v ast.Value) (err error) {
+	if len(w.text) > maxText {
+		return fmt.Errorf("it is longer than %d bytes", maxText)
+	}
 	switch v := v.(type) {
 	case ast.Null:
 		w.text = append(w.text, "null"...)

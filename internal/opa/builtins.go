@@ -19,13 +19,13 @@ var (
 		base64.encode base64url.decode base64url.encode base64url.encode_no_pad bits.and bits.negate bits.or bits.rsh bits.xor
 		cast_array cast_boolean cast_null cast_object cast_set cast_string ceil concat contains count crypto.md5 crypto.sha1
 		crypto.sha256 endswith equal floor graph.reachable gt gte hex.decode hex.encode internal.member_2 internal.member_3 internal.print
-		internal.template_string internal.test_case intersection is_array is_boolean is_null is_number is_object is_set
+		internal.test_case intersection is_array is_boolean is_null is_number is_object is_set
 		is_string lower lt lte max min minus neq numbers.range numbers.range_step object.get object.keys object.remove
 		object.union or plus rego.metadata.chain rego.metadata.rule replace round set_diff sort split startswith
 		strings.replace_n strings.reverse substring sum time.add_date time.clock time.date time.diff
 		time.parse_duration_ns time.parse_rfc3339_ns time.weekday trace trim_prefix trim_space trim_suffix type_name union
 		upper walk`)
-	soonIfSmall = strings.Fields(`crypto.hmac.equal crypto.hmac.sha256 crypto.hmac.sha512 div format_int indexof indexof_n
+	soonIfSmall = strings.Fields(`crypto.hmac.equal crypto.hmac.sha256 crypto.hmac.sha512 div format_int indexof indexof_n internal.template_string
 		json.filter json.is_valid json.marshal json.remove json.unmarshal mul net.cidr_contains net.cidr_intersects
 		net.cidr_is_valid object.filter object.subset object.union_n rem semver.compare semver.is_valid
 		strings.any_prefix_match strings.any_suffix_match strings.count strings.split_n time.format time.parse_ns to_number
@@ -37,6 +37,10 @@ var (
 func init() {
 	for _, b := range capabilities().Builtins {
 		f := topdown.GetBuiltin(b.Name)
+		if product := products[b.Name]; f != nil && product != nil {
+			f = bounded(f, product)
+			topdown.RegisterBuiltinFunc(b.Name, f)
+		}
 		if f == nil || slices.Contains(linear, b.Name) {
 			continue
 		}
@@ -59,10 +63,10 @@ func never([]*ast.Term) bool { return false }
 // small says that operands are of some thousand bytes and elements at most.
 func small(operands []*ast.Term) bool { return rest(4<<10, operands) >= 0 }
 
-// rest is what a budget of bytes and elements has left after operands are read, or less than nothing.
+// rest is what a budget of bytes has left after operands are read, or less than nothing. An element counts as some bytes.
 func rest(budget int, operands []*ast.Term) int {
 	for _, t := range operands {
-		budget--
+		budget -= 8
 		each := func(t *ast.Term) bool { budget = rest(budget, []*ast.Term{t}); return budget < 0 }
 		switch v := t.Value.(type) {
 		case ast.String:
@@ -106,6 +110,9 @@ func guarded(f topdown.BuiltinFunc, soon func([]*ast.Term) bool) topdown.Builtin
 		if !limited || soon(operands) { // whoever runs a test can end it
 			return f(bctx, operands, yield)
 		}
+		if rest(maxMade, operands) < 0 {
+			return errMade
+		}
 		operands = slices.Clone(operands) // Rego uses the slice again
 		outputs, err := l.aside(func() (outputs []*ast.Term, err error) {
 			err = f(bctx, operands, func(t *ast.Term) error {
@@ -120,6 +127,71 @@ func guarded(f topdown.BuiltinFunc, soon func([]*ast.Term) bool) topdown.Builtin
 			}
 		}
 		return err
+	}
+}
+
+// products are built-ins that make more of their operands than these are long, and how much.
+var products = map[string]func([]*ast.Term) int{
+	ast.Concat.Name: func(o []*ast.Term) int {
+		switch parts := o[1].Value.(type) {
+		case *ast.Array:
+			return length(o[0]) * parts.Len()
+		case ast.Set:
+			return length(o[0]) * parts.Len()
+		}
+		return 0
+	},
+	ast.RegexReplace.Name: func(o []*ast.Term) int { return length(o[0]) * marks(o[2], "$") },
+	ast.Replace.Name:      func(o []*ast.Term) int { return replaced(o[0], o[1], o[2]) },
+	ast.ReplaceN.Name: func(o []*ast.Term) int {
+		sum := 0
+		if patterns, ok := o[0].Value.(ast.Object); ok {
+			patterns.Foreach(func(old, text *ast.Term) { sum += replaced(o[1], old, text) })
+		}
+		return sum
+	},
+	ast.Sprintf.Name: func(o []*ast.Term) int {
+		if again := marks(o[0], "["); again > 0 {
+			return again * (maxMade - rest(maxMade, o[1:]))
+		}
+		return 0
+	},
+}
+
+// replaced is how much of one text others have in its place; it is not counted where it cannot be much.
+func replaced(within, old, text *ast.Term) int {
+	if (length(within)+1)*length(text) <= maxMade {
+		return 0
+	}
+	if s, ok := old.Value.(ast.String); ok {
+		return marks(within, string(s)) * length(text)
+	}
+	return 0
+}
+
+func length(t *ast.Term) int {
+	s, _ := t.Value.(ast.String)
+	return len(s)
+}
+
+func marks(t *ast.Term, mark string) int {
+	s, _ := t.Value.(ast.String)
+	return strings.Count(string(s), mark)
+}
+
+// maxMade is how many bytes a product may have, and how much may be read by what has a goroutine of its own: that could not
+// be stopped, and a value that holds another twice, and that one another twice, is endless to whoever walks through it.
+const maxMade = 32 << 20
+
+var errMade = errors.New("it would make too much of its operands")
+
+// bounded refuses what would be too long.
+func bounded(f topdown.BuiltinFunc, product func([]*ast.Term) int) topdown.BuiltinFunc {
+	return func(bctx topdown.BuiltinContext, operands []*ast.Term, yield func(*ast.Term) error) error {
+		if product(operands) > maxMade {
+			return errMade
+		}
+		return f(bctx, operands, yield)
 	}
 }
 

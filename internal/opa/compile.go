@@ -30,7 +30,7 @@ func init() { time.Local = time.UTC }
 // unbounded are built-ins whose work grows without bound with the numbers that they are given, or doubles with each edge
 // of a graph, and which do not look at the clock meanwhile: a call could choose how much memory one decision takes.
 var unbounded = []string{
-	ast.BitsShiftLeft.Name, ast.Product.Name, ast.ReachablePathsBuiltin.Name, ast.RenderTemplate.Name,
+	ast.BitsShiftLeft.Name, ast.JSONMarshalWithOptions.Name, ast.Product.Name, ast.ReachablePathsBuiltin.Name, ast.RenderTemplate.Name,
 }
 
 // capabilities are what Rego may call: nothing whose answer could be another one next time, and no network. That is

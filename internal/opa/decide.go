@@ -19,7 +19,7 @@ func (p *Policy) ask(ctx context.Context, q *question, input ijson.Raw) (ijson.R
 	}
 	value, err := termsOf(input)
 	if err != nil {
-		return nil, failed("the input is not JSON: %v", err)
+		return nil, err
 	}
 	found, err := q.within(ctx, p.timeout, value)
 	if ctx.Err() != nil {

@@ -61,11 +61,11 @@ func (l *limits) release() {
 
 // look runs while the evaluation does.
 func (l *limits) look() {
-	alive := heapAlive()
+	alive, stacks := memory()
 	switch {
 	case !time.Now().Before(l.ends):
 		l.over.Store(l.late())
-	case l.alive > 0 && alive > l.alive+mostMemory:
+	case l.alive > 0 && alive > l.alive+mostMemory, stacks > mostMemory:
 		l.over.Store(failed("it took more than %d MiB of memory", mostMemory>>20))
 	default:
 		if l.alive == 0 {
@@ -151,9 +151,10 @@ func (l *limits) aside(f func() ([]*ast.Term, error)) ([]*ast.Term, error) {
 	return nil, topdown.Halt{Err: &topdown.Error{Code: topdown.CancelErr}}
 }
 
-// heapAlive is how many bytes the last collection of garbage found in use.
-func heapAlive() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/live:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
+// memory is how many bytes the last collection of garbage found in use, and how many the stacks have. One stack alone that
+// outgrew half a gigabyte would end the process.
+func memory() (alive, stacks uint64) {
+	samples := []metrics.Sample{{Name: "/gc/heap/live:bytes"}, {Name: "/memory/classes/heap/stacks:bytes"}}
+	metrics.Read(samples)
+	return samples[0].Value.Uint64(), samples[1].Value.Uint64()
 }

@@ -23,16 +23,25 @@ func termsOf(input ijson.Raw) (ast.Value, error) {
 		Literal: literal, Number: s.number, String: s.string, Array: s.array, Object: s.object,
 	})
 	if err != nil {
-		return nil, err
+		return nil, failed("the input is not JSON: %v", err)
+	}
+	if s.containers > maxContainers {
+		return nil, failed("the input has %d arrays and objects; the limit is %d", s.containers, maxContainers)
 	}
 	return term.Value, nil
 }
+
+// maxContainers bounds the arrays and objects of an input. Rego compares two values by calling itself once more for each of
+// them, and a stack that overflows ends the process. A proposal of 1 MiB has room for fewer.
+const maxContainers = 400_000
 
 // slab takes room for terms in one piece, and not for each by itself.
 type slab struct {
 	words map[string]*ast.Term
 	free  []ast.Term
 	pairs [][2]*ast.Term
+
+	containers int
 }
 
 func (s *slab) term(v ast.Value) *ast.Term {
@@ -73,6 +82,7 @@ func (s *slab) string(text string) *ast.Term {
 }
 
 func (s *slab) array(elements []*ast.Term) *ast.Term {
+	s.containers++
 	if len(elements) == 0 {
 		return ast.InternedEmptyArray
 	}
@@ -80,6 +90,7 @@ func (s *slab) array(elements []*ast.Term) *ast.Term {
 }
 
 func (s *slab) object(members []*ast.Term) *ast.Term {
+	s.containers++
 	if len(members) == 0 {
 		return ast.InternedEmptyObject
 	}

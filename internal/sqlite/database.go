@@ -22,6 +22,8 @@ type database struct {
 	dsn   string
 	flags sqlite.OpenFlags
 	busy  time.Duration
+	// file is the one that was opened, unless it is in memory.
+	file fs.FileInfo
 	// gate keeps readers and the writer of a memory database apart, which WAL does for a file: there SQLite would
 	// make them poll for each other.
 	gate *sync.RWMutex

@@ -6,6 +6,7 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"os"
 	"sync"
 	"time"
 
@@ -50,7 +51,11 @@ func Open(ctx context.Context, path string, o Options) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	db := &database{name: path, dsn: path, busy: o.BusyTimeout, warn: o.Warn}
+	file, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	db := &database{name: path, dsn: path, busy: o.BusyTimeout, file: file, warn: o.Warn}
 	if db.busy == 0 {
 		db.busy = DefaultBusyTimeout
 	}

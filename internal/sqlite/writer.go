@@ -230,6 +230,9 @@ func (w *writer) transact(batch []*request) (err error) {
 		}
 		err = w.insertApart(batch)
 	}
+	if err == nil {
+		err = w.db.gone()
+	}
 	if err != nil {
 		return undone(err)
 	}
