@@ -33,6 +33,7 @@ type limits struct {
 	asked   atomic.Uint32
 	over    atomic.Pointer[dispatch.PolicyError]
 	timer   *time.Timer
+	looked  atomic.Bool
 	alive   uint64 // bytes at the first look
 }
 
@@ -52,15 +53,17 @@ func limit(ctx context.Context, rule string, timeout time.Duration) *limits {
 	return l
 }
 
-// release ends their use. They are used again only if nobody who was left behind, and no timer, can still look at them.
+// release ends their use. They are used again only if nobody who was left behind, and no timer, can ever have looked at
+// them.
 func (l *limits) release() {
-	if l.timer.Stop() && l.over.Load() == nil {
+	if l.timer.Stop() && !l.looked.Load() && l.over.Load() == nil {
 		spare.Put(l)
 	}
 }
 
 // look runs while the evaluation does.
 func (l *limits) look() {
+	l.looked.Store(true)
 	alive, stacks := memory()
 	switch {
 	case !time.Now().Before(l.ends):

@@ -27,14 +27,14 @@ func TestB012ProductsOfOperands(t *testing.T) {
 		"doubles as JSON":     `json.marshal(doubled)`,
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := regoPolicy(t, texts+doubles()+"decision := count("+call+")\n")
+			p := regoPolicy(t, texts+doubles()+"decision := count("+call+")\n", inTime(time.Minute))
 			e := policyError(t, p, `{}`)
 			assert.Equal(t, "policy_failed", e.Code)
 			assert.Contains(t, e.Detail, "too much of its operands")
 			assert.Zero(t, left.Load())
 		})
 	}
-	raw, err := regoPolicy(t, texts+"decision := count(concat(\", \", split(long, \"\")))\n").Decide(t.Context(), ijson.Raw(`{}`))
+	raw, err := regoPolicy(t, texts+"decision := count(concat(\", \", split(long, \"\")))\n", inTime(time.Minute)).Decide(t.Context(), ijson.Raw(`{}`))
 	assert.NoError(t, err)
 	assert.Equal(t, "2999998", string(raw))
 }
@@ -73,7 +73,7 @@ func TestB007ComparisonsFillTheStack(t *testing.T) {
 
 // An answer is no longer than it may be, before it is written out.
 func TestAnswerWithoutEnd(t *testing.T) {
-	e := policyError(t, regoPolicy(t, doubles()+"decision := doubled\n"), `{}`)
+	e := policyError(t, regoPolicy(t, doubles()+"decision := doubled\n", inTime(time.Minute)), `{}`)
 	assert.Equal(t, "policy_malformed", e.Code)
 	assert.Contains(t, e.Detail, "longer than 1048576 bytes")
 }
