@@ -135,7 +135,7 @@ func (db *database) useWAL(ctx context.Context, conn *sqlite.Conn) error {
 	err := db.whileBusy(ctx, func() error {
 		return each(conn, "PRAGMA journal_mode = WAL", nil, func(stmt *sqlite.Stmt) (bool, error) {
 			mode = stmt.ColumnText(0)
-			return false, nil
+			return true, nil // to the end: what the statement changes is committed behind its row
 		})
 	})
 	if err != nil {
