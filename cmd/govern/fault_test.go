@@ -109,7 +109,8 @@ func only(all []moment, files []string, calls ...string) []moment {
 }
 
 // A disk that fails or is full around the commit: the command says so and what to do, answers nothing that is not
-// durable, leaves all of its work or nothing of it, and works again once the disk does.
+// durable, leaves all of its work or nothing of it, and works again once the disk does. The journal is that of a new file
+// which turns to its write-ahead log.
 func TestFaultsAroundTheCommit(t *testing.T) {
 	needStrace(t)
 	for name, of := range victims {
@@ -117,7 +118,7 @@ func TestFaultsAroundTheCommit(t *testing.T) {
 			t.Parallel()
 			v := of(t)
 			all := edges(v.plan(t, append(openings, mutations...)...))
-			v.fail(t, ioError, only(all, []string{"govern.db-wal"}, "fsync", "fdatasync"))
+			v.fail(t, ioError, only(all, []string{"govern.db-wal", "govern.db-journal"}, "fsync", "fdatasync"))
 			v.fail(t, full, only(all, []string{"govern.db-wal", "govern.db.key.new", "stdout"}, "pwrite64", "write"))
 			v.fail(t, full, only(all, []string{"govern.db.lock"}, "openat"))
 		})
