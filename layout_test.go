@@ -31,7 +31,8 @@ var mayImport = map[string][]string{
 	"internal/cursor":     {"internal/ijson"},
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest"},
-	"internal/sqlite":     {"internal/dispatch", "internal/ijson"},
+	"internal/merkle":     {},
+	"internal/sqlite":     {"internal/dispatch", "internal/ijson", "internal/merkle"},
 	"internal/storetest":  {"internal/dispatch", "internal/ijson"},
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
@@ -53,6 +54,7 @@ var onlyIn = map[string][]string{
 	"github.com/santhosh-tekuri/jsonschema": {"internal/tools"},
 	"github.com/spf13/viper":                {"internal/config"},
 	"github.com/spf13/cobra":                {"cmd/govern"},
+	"golang.org/x/mod/sumdb/tlog":           {"internal/merkle"},
 	// It folds case, keeps the last of repeated names, and rounds. The tools only write constants of schemas with it.
 	"encoding/json": {"internal/tools", "bench"},
 }
