@@ -1,0 +1,217 @@
+package audit
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/policy-dispatch/govern/internal/merkle"
+)
+
+// Where entries stand within their task. They are numbered by step and n, without gaps, so that a task shows by itself
+// what is gone from it, comes twice or came too early.
+
+// spot is the place of an entry within its task.
+type spot struct{ step, n int64 }
+
+func (s spot) before(o spot) bool { return s.step < o.step || s.step == o.step && s.n < o.n }
+
+// then says whether an entry at o can follow one at s.
+func (s spot) then(o spot) bool {
+	return o.step == s.step && o.n == s.n+1 || o.step == s.step+1 && o.n == 0
+}
+
+// seen is an entry that was read lately, to tell one that comes twice from two that have one place.
+type seen struct {
+	spot
+	hash merkle.Hash
+}
+
+const mostSeen = 8
+
+// hold is a task of which entries have come before one that they follow. They wait for it: it may have changed places
+// with them.
+type hold struct {
+	entries []early
+}
+
+type early struct {
+	spot
+	leaf int64
+	hash merkle.Hash
+	text []byte
+}
+
+// mostEarly bounds how many entries of a task wait, and mostHeld in how many tasks.
+const (
+	mostEarly = 8
+	mostHeld  = 256
+)
+
+// taskName makes the name under which a task is remembered.
+func (a *auditor) taskName(tenant, task []byte) []byte {
+	a.name = append(append(append(a.name[:0], tenant...), 0), task...)
+	return a.name
+}
+
+// place finds where an entry stands in its task, and reads what it means if it stands well.
+func (a *auditor) place(e *entry) error {
+	name := a.taskName(e.str(eTenant), e.str(eTask))
+	t, err := a.tasks.get(name)
+	if err != nil {
+		return err
+	}
+	if t == nil {
+		if t, err = a.tasks.make(name); err != nil {
+			return err
+		}
+		t.begin(e)
+	}
+	at := spot{e.step, e.n}
+	h := a.held[string(name)]
+	switch {
+	case t.at.then(at):
+		if h != nil {
+			w := h.entries[0]
+			a.add(Finding{Leaf: new(w.leaf), Tenant: plainText(t.tenant), Task: plainText(t.id), Step: new(w.step), N: new(w.n), Code: Swapped, weak: true,
+				Message: fmt.Sprintf("it comes before %s of its task, which stands at leaf %d", at, e.leaf)})
+		}
+		if err := a.follow(t, e); err != nil || h == nil {
+			return err
+		}
+		return a.resume(string(name), t, h)
+	case at.before(t.at) || at == t.at:
+		a.again(t, e)
+		return nil
+	case h != nil && slices.ContainsFunc(h.entries, func(w early) bool { return w.spot == at }):
+		a.at(e, Forked, "a second entry of its place")
+		return nil
+	case h == nil && a.wasUnread(t, e.leaf):
+		t.unseen(e)
+		return a.follow(t, e)
+	case h == nil && len(a.held) == mostHeld:
+		a.missing(t, e)
+		return a.follow(t, e)
+	}
+	if h == nil {
+		h = &hold{}
+		a.held[string(name)] = h
+	}
+	h.entries = append(h.entries, early{at, e.leaf, e.hash, slices.Clone(e.text)})
+	if len(h.entries) > mostEarly {
+		return a.release(string(name))
+	}
+	return nil
+}
+
+// follow takes the entry as the next of its task.
+func (a *auditor) follow(t *task, e *entry) error {
+	t.at, t.leaf = spot{e.step, e.n}, e.leaf
+	t.seen[t.reads%mostSeen] = seen{t.at, e.hash}
+	t.reads++
+	return a.means(t, e)
+}
+
+// again says what an entry is whose place was taken before.
+func (a *auditor) again(t *task, e *entry) {
+	for _, s := range t.seen[:min(t.reads, mostSeen)] {
+		if (s.spot == spot{e.step, e.n}) {
+			if s.hash == e.hash {
+				a.weakly(e, Inserted, "the entry comes a second time")
+			} else {
+				a.at(e, Forked, "a second entry of its place")
+			}
+			return
+		}
+	}
+	a.weakly(e, Inserted, "an entry of a place that lies before %d.%d, where its task stood", t.at.step, t.at.n)
+}
+
+// unseen remembers that the decision of an entry's step was not seen, so that nothing is held against it.
+func (t *task) unseen(e *entry) {
+	if e.step > t.at.step && e.n > 0 {
+		t.blind = e.step
+	}
+}
+
+// missing says what is gone before an entry.
+func (a *auditor) missing(t *task, e *entry) {
+	t.unseen(e)
+	switch gone := e.step - t.at.step - 1; {
+	case gone <= 0:
+		a.weakly(e, Dropped, "entries of its task are gone before it: it follows %s", t.at)
+	case gone == 1:
+		a.weakly(e, MissingStep, "step %d of its task is gone: it follows %s", t.at.step+1, t.at)
+	default:
+		a.weakly(e, MissingStep, "steps %d to %d of its task are gone: it follows %s", t.at.step+1, e.step-1, t.at)
+	}
+}
+
+// wasUnread says whether what is gone from a task may be an entry that could not be read. Each counts once.
+func (a *auditor) wasUnread(t *task, leaf int64) bool {
+	for i, u := range a.unread {
+		if t.leaf < u && u < leaf {
+			a.unread = slices.Delete(a.unread, i, i+1)
+			return true
+		}
+	}
+	return false
+}
+
+// resume takes the entries that waited and can follow now.
+func (a *auditor) resume(name string, t *task, h *hold) error {
+	for len(h.entries) > 0 {
+		i := slices.IndexFunc(h.entries, func(w early) bool { return t.at.then(w.spot) })
+		if i < 0 {
+			return nil
+		}
+		w := h.entries[i]
+		h.entries = slices.Delete(h.entries, i, i+1)
+		if err := a.earlier(t, w); err != nil {
+			return err
+		}
+	}
+	delete(a.held, name)
+	return nil
+}
+
+func (a *auditor) earlier(t *task, w early) error {
+	e := &a.early
+	e.leaf, e.hash = w.leaf, w.hash
+	if err := e.read(w.text); err != nil {
+		return err // which it was before
+	}
+	return a.follow(t, e)
+}
+
+// release gives up waiting for what is gone.
+func (a *auditor) release(name string) error {
+	h := a.held[name]
+	delete(a.held, name)
+	slices.SortFunc(h.entries, func(x, y early) int {
+		if x.before(y.spot) {
+			return -1
+		}
+		return 1
+	})
+	for _, w := range h.entries {
+		t, err := a.tasks.get([]byte(name))
+		if err != nil {
+			return err
+		}
+		if !t.at.then(w.spot) {
+			e := &a.early
+			e.leaf, e.hash = w.leaf, w.hash
+			if err := e.read(w.text); err != nil {
+				return err
+			}
+			a.missing(t, e)
+		}
+		if err := a.earlier(t, w); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func sortedHolds(held map[string]*hold) []string { return slices.Sorted(maps.Keys(held)) }
