@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"maps"
 	"math"
 	"slices"
 
@@ -140,8 +141,8 @@ func (a *auditor) compareCheckpoints() {
 
 // finishTasks says what only the end of the log shows of its tasks and versions.
 func (a *auditor) finishTasks() error {
-	for _, key := range sortedHolds(a.held) {
-		if err := a.release(key); err != nil {
+	for _, task := range slices.Sorted(maps.Keys(a.held)) {
+		if err := a.release(a.held[task]); err != nil {
 			return err
 		}
 	}

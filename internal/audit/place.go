@@ -2,7 +2,6 @@ package audit
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/policy-dispatch/govern/internal/merkle"
@@ -32,6 +31,7 @@ const mostSeen = 8
 // hold is a task of which entries have come before one that they follow. They wait for it: it may have changed places
 // with them.
 type hold struct {
+	task    string // its name
 	entries []early
 }
 
@@ -79,7 +79,7 @@ func (a *auditor) place(e *entry) error {
 		if err := a.follow(t, e); err != nil || h == nil {
 			return err
 		}
-		return a.resume(string(name), t, h)
+		return a.resume(t, h)
 	case at.before(t.at) || at == t.at:
 		a.again(t, e)
 		return nil
@@ -94,12 +94,12 @@ func (a *auditor) place(e *entry) error {
 		return a.follow(t, e)
 	}
 	if h == nil {
-		h = &hold{}
-		a.held[string(name)] = h
+		h = &hold{task: string(name)}
+		a.held[h.task] = h
 	}
 	h.entries = append(h.entries, early{at, e.leaf, e.hash, slices.Clone(e.text)})
 	if len(h.entries) > mostEarly {
-		return a.release(string(name))
+		return a.release(h)
 	}
 	return nil
 }
@@ -159,7 +159,7 @@ func (a *auditor) wasUnread(t *task, leaf int64) bool {
 }
 
 // resume takes the entries that waited and can follow now.
-func (a *auditor) resume(name string, t *task, h *hold) error {
+func (a *auditor) resume(t *task, h *hold) error {
 	for len(h.entries) > 0 {
 		i := slices.IndexFunc(h.entries, func(w early) bool { return t.at.then(w.spot) })
 		if i < 0 {
@@ -171,7 +171,7 @@ func (a *auditor) resume(name string, t *task, h *hold) error {
 			return err
 		}
 	}
-	delete(a.held, name)
+	delete(a.held, h.task)
 	return nil
 }
 
@@ -185,9 +185,8 @@ func (a *auditor) earlier(t *task, w early) error {
 }
 
 // release gives up waiting for what is gone.
-func (a *auditor) release(name string) error {
-	h := a.held[name]
-	delete(a.held, name)
+func (a *auditor) release(h *hold) error {
+	delete(a.held, h.task)
 	slices.SortFunc(h.entries, func(x, y early) int {
 		if x.before(y.spot) {
 			return -1
@@ -195,7 +194,7 @@ func (a *auditor) release(name string) error {
 		return 1
 	})
 	for _, w := range h.entries {
-		t, err := a.tasks.get([]byte(name))
+		t, err := a.tasks.get([]byte(h.task))
 		if err != nil {
 			return err
 		}
@@ -213,5 +212,3 @@ func (a *auditor) release(name string) error {
 	}
 	return nil
 }
-
-func sortedHolds(held map[string]*hold) []string { return slices.Sorted(maps.Keys(held)) }
