@@ -141,6 +141,8 @@ func (l *aligner) explain(f *findings, end int64) {
 			switch {
 			case other && d.want != nil && stands[d.want.hash] && from < d.have.leaf && moved[d.want.hash] == d.have.leaf:
 				continue // the other half of two that changed places
+			case other && from < d.have.leaf:
+				x.Leaf, x.Code, x.Message = new(from), Swapped, fmt.Sprintf("it was committed here, and stands at leaf %d", d.have.leaf)
 			case other:
 				x.Code, x.Message = Swapped, fmt.Sprintf("it was committed at leaf %d, and stands here", from)
 			case d.want == nil:
