@@ -100,6 +100,9 @@ func (l *aligner) differ(i, j int) {
 // explain says what the differences are, once all are known. The entries end at end.
 func (l *aligner) explain(f *findings, end int64) {
 	l.meet(true)
+	if len(l.diffs) > 0 {
+		f.dropWeak()
+	}
 	moved := map[merkle.Hash]int64{} // where the tree has a leaf that is not there
 	stands := map[merkle.Hash]bool{}
 	for _, d := range l.diffs[:min(len(l.diffs), mostDiffs)] {
@@ -116,9 +119,9 @@ func (l *aligner) explain(f *findings, end int64) {
 		switch {
 		case gone == 0:
 		case first >= end:
-			f.leaf(first, Cut, "the log ends here, and the tree has %s more", entries(gone))
+			f.leaf(first, Cut, "the log ends here, and the tree is of %d more", gone)
 		default:
-			f.add(Finding{Leaf: new(first), Code: Dropped, Message: entries(gone) + " gone from here", gone: gone})
+			f.add(Finding{Leaf: new(first), Code: Dropped, Message: goneFrom(gone), gone: gone})
 		}
 		gone = 0
 	}
@@ -154,16 +157,25 @@ func (l *aligner) explain(f *findings, end int64) {
 		}
 	}
 	flush()
-	if len(l.diffs) > 0 {
-		f.dropWeak()
-	}
 }
 
-func entries(n int64) string {
+func goneFrom(n int64) string {
 	if n == 1 {
-		return "1 entry is"
+		return "the entry that was committed here is gone"
 	}
-	return fmt.Sprintf("%d entries are", n)
+	return fmt.Sprintf("the %d entries that were committed from here on are gone", n)
+}
+
+// blameTree says where the two part if it is known that the entries are right.
+func (l *aligner) blameTree(f *findings) {
+	l.meet(true)
+	for _, d := range l.diffs[:min(len(l.diffs), 1)] {
+		at := d.have
+		if at == nil {
+			at = d.want
+		}
+		f.leaf(at.leaf, TreeDiffers, "from here on the tree is not that of the entries, which are those of the head")
+	}
 }
 
 // dropWeak forgets what only the numbers of the tasks' entries say, where the tree says the same better.

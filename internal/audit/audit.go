@@ -49,6 +49,7 @@ type auditor struct {
 	// size and edge are the tree over the entries as they are.
 	size        int64
 	edge        merkle.Edge
+	completed   []merkle.Hash
 	checkpoints []checkpoint
 	unreadable  bool    // the last entry was
 	unread      []int64 // leaves of which nobody knows the task
@@ -98,7 +99,7 @@ const progressEvery = 1 << 14
 func (a *auditor) take(leaf int64, text []byte) (merkle.Hash, error) {
 	e := &a.entry
 	e.leaf, e.hash = leaf, merkle.Leaf(text)
-	a.edge.Append(e.hash)
+	a.completed = a.edge.Append(e.hash, a.completed[:0])
 	a.size++
 	a.compareCheckpoints()
 	if a.size%progressEvery == 0 {
@@ -142,8 +143,10 @@ func (a *auditor) compareCheckpoints() {
 // finishTasks says what only the end of the log shows of its tasks and versions.
 func (a *auditor) finishTasks() error {
 	for _, task := range slices.Sorted(maps.Keys(a.held)) {
-		if err := a.release(a.held[task]); err != nil {
-			return err
+		for a.held[task] != nil {
+			if err := a.release(a.held[task]); err != nil {
+				return err
+			}
 		}
 	}
 	if err := a.tasks.each(func(_ string, t *task) error {

@@ -72,16 +72,16 @@ func (a *auditor) place(e *entry) error {
 	switch {
 	case t.at.then(at):
 		if h != nil {
-			w := h.entries[0]
-			a.add(Finding{Leaf: new(w.leaf), Tenant: plainText(t.tenant), Task: plainText(t.id), Step: new(w.step), N: new(w.n), Code: Swapped, weak: true,
-				Message: fmt.Sprintf("it comes before %s of its task, which stands at leaf %d", at, e.leaf)})
+			if err := a.tooEarly(h.entries[0], at, e.leaf); err != nil {
+				return err
+			}
 		}
 		if err := a.follow(t, e); err != nil || h == nil {
 			return err
 		}
 		return a.resume(t, h)
 	case at.before(t.at) || at == t.at:
-		a.again(t, e)
+		a.taken(t, e)
 		return nil
 	case h != nil && slices.ContainsFunc(h.entries, func(w early) bool { return w.spot == at }):
 		a.at(e, Forked, "a second entry of its place")
@@ -89,7 +89,7 @@ func (a *auditor) place(e *entry) error {
 	case h == nil && a.wasUnread(t, e.leaf):
 		t.unseen(e)
 		return a.follow(t, e)
-	case h == nil && len(a.held) == mostHeld:
+	case h == nil && len(a.held) >= mostHeld:
 		a.missing(t, e)
 		return a.follow(t, e)
 	}
@@ -112,8 +112,11 @@ func (a *auditor) follow(t *task, e *entry) error {
 	return a.means(t, e)
 }
 
-// again says what an entry is whose place was taken before.
-func (a *auditor) again(t *task, e *entry) {
+// taken says what an entry is whose place was taken before.
+func (a *auditor) taken(t *task, e *entry) {
+	if at := (spot{e.step, e.n}); t.gap.after.before(at) && at.before(t.gap.before) && a.late(t, e, at) {
+		return
+	}
 	for _, s := range t.seen[:min(t.reads, mostSeen)] {
 		if (s.spot == spot{e.step, e.n}) {
 			if s.hash == e.hash {
@@ -134,9 +137,27 @@ func (t *task) unseen(e *entry) {
 	}
 }
 
+// late takes an entry for the one that was missed, if that was said: it is not gone, and stands too late.
+func (a *auditor) late(t *task, e *entry, at spot) bool {
+	i := slices.IndexFunc(a.list, func(x Finding) bool {
+		return x.Leaf != nil && *x.Leaf == t.gap.leaf && (x.Code == MissingStep || x.Code == Dropped)
+	})
+	if i < 0 {
+		return false
+	}
+	x := &a.list[i]
+	x.Code, x.Message, x.weak = Swapped, fmt.Sprintf("it comes before %s of its task, which stands at leaf %d", at, e.leaf), true
+	t.gap.after = at
+	if !e.is("action") {
+		t.revision++
+	}
+	return true
+}
+
 // missing says what is gone before an entry.
 func (a *auditor) missing(t *task, e *entry) {
 	t.unseen(e)
+	t.gap.after, t.gap.before, t.gap.leaf = t.at, spot{e.step, e.n}, e.leaf
 	switch gone := e.step - t.at.step - 1; {
 	case gone <= 0:
 		a.weakly(e, Dropped, "entries of its task are gone before it: it follows %s", t.at)
@@ -176,39 +197,46 @@ func (a *auditor) resume(t *task, h *hold) error {
 }
 
 func (a *auditor) earlier(t *task, w early) error {
-	e := &a.early
-	e.leaf, e.hash = w.leaf, w.hash
-	if err := e.read(w.text); err != nil {
-		return err // which it was before
+	e, err := a.again(w)
+	if err != nil {
+		return err
 	}
 	return a.follow(t, e)
 }
 
-// release gives up waiting for what is gone.
+// again reads an entry that waited, as it was read before.
+func (a *auditor) again(w early) (*entry, error) {
+	e := &a.early
+	e.leaf, e.hash = w.leaf, w.hash
+	return e, e.read(w.text)
+}
+
+// tooEarly says that an entry came before one that it follows.
+func (a *auditor) tooEarly(w early, follows spot, leaf int64) error {
+	e, err := a.again(w)
+	if err == nil {
+		a.weakly(e, Swapped, "it comes before %s of its task, which stands at leaf %d", follows, leaf)
+	}
+	return err
+}
+
+// release gives up waiting for what is gone before the first of the entries that wait.
 func (a *auditor) release(h *hold) error {
-	delete(a.held, h.task)
-	slices.SortFunc(h.entries, func(x, y early) int {
+	t, err := a.tasks.get([]byte(h.task))
+	if err != nil {
+		return err
+	}
+	first := slices.MinFunc(h.entries, func(x, y early) int {
 		if x.before(y.spot) {
 			return -1
 		}
 		return 1
 	})
-	for _, w := range h.entries {
-		t, err := a.tasks.get([]byte(h.task))
-		if err != nil {
-			return err
-		}
-		if !t.at.then(w.spot) {
-			e := &a.early
-			e.leaf, e.hash = w.leaf, w.hash
-			if err := e.read(w.text); err != nil {
-				return err
-			}
-			a.missing(t, e)
-		}
-		if err := a.earlier(t, w); err != nil {
-			return err
-		}
+	e, err := a.again(first)
+	if err != nil {
+		return err
 	}
-	return nil
+	a.missing(t, e)
+	t.at = spot{first.step, first.n - 1} // as if it were not gone
+	return a.resume(t, h)
 }

@@ -60,35 +60,43 @@ func State(ctx context.Context, file string, o Options) (Report, error) {
 	return s.report(unchecked)
 }
 
-// openState opens the file for reading alone. A file that was closed well can be read where nothing can be written.
+// openState opens the file for reading alone. Where the write-ahead log is empty it is opened as one that can be written,
+// since only such a connection takes away on closing what every reader makes beside the file. Where it is not, what it
+// holds would then be moved into the file. A file that was closed well can be read where nothing can be written.
 func openState(ctx context.Context, file string) (*sqlite.Conn, error) {
-	conn, err := sqlite.OpenConn(file, sqlite.OpenReadOnly)
-	if err != nil {
-		return nil, err
+	access := sqlite.OpenReadOnly
+	info, err := os.Stat(file + "-wal")
+	empty := errors.Is(err, fs.ErrNotExist) || err == nil && info.Size() == 0
+	if empty {
+		access = sqlite.OpenReadWrite
 	}
-	conn.SetInterrupt(ctx.Done())
-	err = sqlitex.ExecuteTransient(conn, "SELECT count(*) FROM sqlite_schema", nil)
+	conn, err := openAs(ctx, file, access)
 	if code := sqlite.ErrCode(err).ToPrimary(); code != sqlite.ResultCantOpen && code != sqlite.ResultReadOnly {
-		if err != nil {
-			err = errors.Join(err, conn.Close())
-		}
 		return conn, err
 	}
-	if info, statErr := os.Stat(file + "-wal"); statErr == nil && info.Size() > 0 {
-		return nil, errors.Join(fmt.Errorf("%s-wal holds commits, and cannot be read without %[1]s-shm beside it; copy both files to a folder that you can write", file), err, conn.Close())
-	}
-	if err := conn.Close(); err != nil {
-		return nil, err
+	if !empty {
+		return nil, fmt.Errorf("%s-wal holds commits, which cannot be read where nothing can be written; copy both files to another folder: %w", file, err)
 	}
 	absolute, err := filepath.Abs(file)
 	if err != nil {
 		return nil, err
 	}
 	name := url.URL{Scheme: "file", Path: filepath.ToSlash(absolute), RawQuery: "immutable=1"}
-	if conn, err = sqlite.OpenConn(name.String(), sqlite.OpenReadOnly|sqlite.OpenURI); err == nil {
-		conn.SetInterrupt(ctx.Done())
+	return openAs(ctx, name.String(), sqlite.OpenReadOnly|sqlite.OpenURI)
+}
+
+func openAs(ctx context.Context, file string, access sqlite.OpenFlags) (*sqlite.Conn, error) {
+	conn, err := sqlite.OpenConn(file, access)
+	if err != nil {
+		return nil, err
 	}
-	return conn, err
+	conn.SetInterrupt(ctx.Done())
+	for _, sql := range []string{"PRAGMA query_only = ON", "SELECT count(*) FROM sqlite_schema"} {
+		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
+			return nil, errors.Join(err, conn.Close())
+		}
+	}
+	return conn, nil
 }
 
 // checkFile has SQLite look at its own file, beside all else.
@@ -122,7 +130,7 @@ type stateAudit struct {
 	at, row    int64
 	leaves     merkle.Edge
 	treeBroken bool
-	completed  []merkle.Hash
+	whole      bool // the head is of these very entries
 	body       []byte
 	hashes     []byte
 	column     []byte
@@ -231,14 +239,18 @@ func (s *stateAudit) entriesAndTree() (n int, err error) {
 	log.BindInt64(2, chunk)
 	tree.BindInt64(1, s.row)
 	tree.BindInt64(2, chunk)
+	moreLog, moreTree := true, true
 	for ; ; n++ {
-		moreLog, err := log.Step()
-		if err != nil {
-			return n, err
+		// After its last row a statement would begin anew.
+		if moreLog {
+			if moreLog, err = log.Step(); err != nil {
+				return n, err
+			}
 		}
-		moreTree, err := tree.Step()
-		if err != nil {
-			return n, err
+		if moreTree {
+			if moreTree, err = tree.Step(); err != nil {
+				return n, err
+			}
 		}
 		if !moreLog && !moreTree {
 			return n, nil
@@ -285,6 +297,7 @@ func (s *stateAudit) pair(log *sqlite.Stmt, moreLog bool, tree *sqlite.Stmt, mor
 // checkRow holds the columns beside an entry against it.
 func (s *stateAudit) checkRow(log *sqlite.Stmt) {
 	if s.unreadable {
+		s.locate(log)
 		return
 	}
 	e := &s.entry
@@ -298,11 +311,19 @@ func (s *stateAudit) checkRow(log *sqlite.Stmt) {
 	}
 }
 
+// locate gives the place of an entry that cannot be read, as its row has it.
+func (s *stateAudit) locate(log *sqlite.Stmt) {
+	if x := &s.list[len(s.list)-1]; x.Leaf != nil && *x.Leaf == s.at && x.Code == Changed {
+		x.Tenant, x.Task, x.Step, x.N, x.Kind = log.ColumnText(1), log.ColumnText(2), new(log.ColumnInt64(3)), new(log.ColumnInt64(4)), log.ColumnText(5)
+	}
+}
+
 // checkLeaf holds a row of the tree against the rows before it, and gives its leaf.
 func (s *stateAudit) checkLeaf(tree *sqlite.Stmt) (leaf merkle.Hash) {
 	row := tree.ColumnInt64(0)
 	if row != s.row {
 		s.leaf(s.row, TreeDiffers, "the tree has no rows for the leaves %d to %d", s.row, row-1)
+		s.treeBroken = true
 	}
 	s.row = row + 1
 	s.hashes = columnBytes(tree, 1, s.hashes)
@@ -310,7 +331,7 @@ func (s *stateAudit) checkLeaf(tree *sqlite.Stmt) (leaf merkle.Hash) {
 		s.leaf(row, TreeDiffers, "the row of the tree has no hash")
 		return leaf
 	}
-	s.completed = s.leaves.Append(leaf)
+	s.completed = s.leaves.Append(leaf, s.completed[:0])
 	same := len(s.hashes) == len(s.completed)*len(leaf)
 	for i, h := range s.completed {
 		same = same && bytes.Equal(h[:], s.hashes[i*len(h):(i+1)*len(h)])
@@ -338,8 +359,11 @@ func (s *stateAudit) checkHead() error {
 	size := int64(binary.BigEndian.Uint64(head))
 	var root merkle.Hash
 	copy(root[:], head[8:])
-	tree := s.leaves.Head()
+	tree, own := s.leaves.Head(), s.edge.Head()
+	signed := s.key == nil || string(head[40:]) == ijson.HMAC(s.key, "govern log head v1", head[:40])
 	switch end := s.at + 1; {
+	case signed && own == (merkle.Head{Size: size, Root: root}):
+		s.whole = true
 	case size > tree.Size && size > end:
 		s.leaf(end, Cut, "the log ends here, and the head is of %d entries", size)
 	case size != tree.Size:
@@ -347,7 +371,7 @@ func (s *stateAudit) checkHead() error {
 	case root != tree.Root:
 		s.state("", "", HeadDiffers, "the head's root is not that of the tree")
 	}
-	if s.key != nil && string(head[40:]) != ijson.HMAC(s.key, "govern log head v1", head[:40]) {
+	if !signed {
 		s.state("", "", HeadDiffers, "the head was not written with the state's key")
 	}
 	return nil
@@ -357,7 +381,11 @@ func (s *stateAudit) finishLog() error {
 	if err := s.finishTasks(); err != nil {
 		return err
 	}
-	s.explain(&s.findings, s.at+1)
+	if s.whole {
+		s.blameTree(&s.findings)
+	} else {
+		s.explain(&s.findings, s.at+1)
+	}
 	s.judgeCheckpoints()
 	return nil
 }

@@ -119,7 +119,7 @@ func file(lines [][]byte) []byte {
 func checkpointAt(lines [][]byte, size int) Checkpoint {
 	var e merkle.Edge
 	for _, line := range lines[:size] {
-		e.Append(merkle.Leaf(line))
+		e.Append(merkle.Leaf(line), nil)
 	}
 	return Checkpoint{Name: fmt.Sprintf("kept-%d", size), Size: int64(size), Root: e.Head().Root}
 }

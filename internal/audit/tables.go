@@ -84,7 +84,8 @@ func quote(b []byte) []byte {
 }
 
 // compareTable holds the rows of a table against all that is known. Its first columns are the name, and key the condition
-// that finds a row by them. task says whose a thing is.
+// that finds a row by them. task says whose a
+// thing is, known or not.
 func compareTable[T any, P packed[T]](s *stateAudit, c *cache[T, P], columns, key string, names int, task func(name []byte, known P) string, same func(r row, known P)) error {
 	matched := int64(0)
 	err := query(s.conn, "SELECT "+columns+" FROM "+c.table, nil, func(stmt *sqlite.Stmt) error {
@@ -96,15 +97,14 @@ func compareTable[T any, P packed[T]](s *stateAudit, c *cache[T, P], columns, ke
 			r.name = append(r.name, r.text(i)...)
 		}
 		known, err := c.peek(r.name)
-		switch {
-		case err != nil:
+		if err != nil {
 			return err
-		case known == nil:
+		}
+		if r.task = task(r.name, known); known == nil {
 			r.fault("the row %s is in no entry", slashed(r.name))
 			return nil
 		}
 		matched++
-		r.task = task(r.name, known)
 		same(r, known)
 		return nil
 	})
@@ -162,7 +162,12 @@ func (s *stateAudit) compareTasks() error {
 func (s *stateAudit) compareApprovals() error {
 	var d doc
 	return compareTable(s, s.approvals, "tenant, id, task, actor, signature, definition, mode, step, state, terms, votes, expires_at_step, expires_at, policy_version, proposal",
-		"tenant = ? AND id = ?", 2, func(_ []byte, v *approval) string { return second(v.task) },
+		"tenant = ? AND id = ?", 2, func(_ []byte, v *approval) string {
+			if v == nil {
+				return ""
+			}
+			return second(v.task)
+		},
 		func(r row, v *approval) {
 			_ = d.scan(v.stand) // as it was read from an entry
 			known := standIn(&d, 1)

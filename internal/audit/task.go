@@ -18,6 +18,11 @@ type task struct {
 	leaf  int64 // of the last entry
 	seen  [mostSeen]seen
 	reads int64
+	// gap is where the last entries of the task are gone from: after one spot, before another, which stands at a leaf.
+	gap struct {
+		after, before spot
+		leaf          int64
+	}
 	blind int64 // a step whose decision could not be read
 
 	// open are the ids of approvals that wait or can be used, each behind a line feed.
@@ -71,7 +76,7 @@ func (t *task) pack(p *packer) {
 		&t.target, &t.by, &t.mode, &t.operation, &t.reviewers, &t.terms, &t.consumed} {
 		p.text(v)
 	}
-	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.blind, &t.decision, &t.decidedStep} {
+	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.gap.after.step, &t.gap.after.n, &t.gap.before.step, &t.gap.before.n, &t.gap.leaf, &t.blind, &t.decision, &t.decidedStep} {
 		p.number(v)
 	}
 	for _, v := range []*bool{&t.cancelled, &t.acted, &t.allowed, &t.owed, &t.hasTool, &t.write, &t.always} {
