@@ -86,7 +86,7 @@ func quote(b []byte) []byte {
 // compareTable holds the rows of a table against all that is known. Its first columns are the name, and key the condition
 // that finds a row by them. task says whose a
 // thing is, known or not.
-func compareTable[T any, P packed[T]](s *stateAudit, c *cache[T, P], columns, key string, names int, task func(name []byte, known P) string, same func(r row, known P)) error {
+func compareTable[T any, P packed[T]](s *stateAudit, c *cache[T, P], columns, key string, names int, task func(r row, known P) string, same func(r row, known P)) error {
 	matched := int64(0)
 	err := query(s.conn, "SELECT "+columns+" FROM "+c.table, nil, func(stmt *sqlite.Stmt) error {
 		r := row{stateAudit: s, stmt: stmt, table: c.table}
@@ -100,7 +100,7 @@ func compareTable[T any, P packed[T]](s *stateAudit, c *cache[T, P], columns, ke
 		if err != nil {
 			return err
 		}
-		if r.task = task(r.name, known); known == nil {
+		if r.task = task(r, known); known == nil {
 			r.fault("the row %s is in no entry", slashed(r.name))
 			return nil
 		}
@@ -122,7 +122,7 @@ func compareTable[T any, P packed[T]](s *stateAudit, c *cache[T, P], columns, ke
 			return nil
 		})
 		if err == nil && !found {
-			s.tableFault(c.table, []byte(name), task([]byte(name), known), "the row %s is missing", slashed([]byte(name)))
+			s.tableFault(c.table, []byte(name), task(row{name: []byte(name)}, known), "the row %s is missing", slashed([]byte(name)))
 		}
 		return err
 	})
@@ -133,7 +133,7 @@ func second(name []byte) string { return plainText(bytes.Split(name, []byte{0})[
 
 func (s *stateAudit) compareTasks() error {
 	return compareTable(s, s.tasks, "tenant, id, profile, actor, steps, cancelled, deadline, updated, entries, revision, spent_cost, spent_attempts, spent_output",
-		"tenant = ? AND id = ?", 2, func(name []byte, _ *task) string { return second(name) },
+		"tenant = ? AND id = ?", 2, func(r row, _ *task) string { return second(r.name) },
 		func(r row, t *task) {
 			at := spot{r.stmt.ColumnInt64(4), r.stmt.ColumnInt64(8) - 1}
 			if t.at.before(at) && r.stmt.ColumnInt64(9) > t.revision {
@@ -162,9 +162,9 @@ func (s *stateAudit) compareTasks() error {
 func (s *stateAudit) compareApprovals() error {
 	var d doc
 	return compareTable(s, s.approvals, "tenant, id, task, actor, signature, definition, mode, step, state, terms, votes, expires_at_step, expires_at, policy_version, proposal",
-		"tenant = ? AND id = ?", 2, func(_ []byte, v *approval) string {
+		"tenant = ? AND id = ?", 2, func(r row, v *approval) string {
 			if v == nil {
-				return ""
+				return r.stmt.ColumnText(2)
 			}
 			return second(v.task)
 		},
@@ -189,7 +189,7 @@ func (s *stateAudit) compareApprovals() error {
 
 func (s *stateAudit) compareOperations() error {
 	return compareTable(s, s.operations, "tenant, task, actor, key, signature, tool, step, result", "tenant = ? AND task = ? AND actor = ? AND key = ?", 4,
-		func(name []byte, _ *operation) string { return second(name) },
+		func(r row, _ *operation) string { return second(r.name) },
 		func(r row, o *operation) {
 			r.isText(4, o.signature)
 			r.isText(5, o.tool)
@@ -202,7 +202,7 @@ func (s *stateAudit) compareOperations() error {
 
 func (s *stateAudit) compareRecords() error {
 	return compareTable(s, s.records, "tenant, task, tool, target, value", "tenant = ? AND task = ? AND tool = ? AND target = ?", 4,
-		func(name []byte, _ *record) string { return second(name) },
+		func(r row, _ *record) string { return second(r.name) },
 		func(r row, v *record) {
 			if sha256.Sum256(r.raw(4)) != v.value {
 				r.fault("value of %s is %s, and the entries say something else", slashed(r.name), shown(r.raw(4)))
