@@ -14,6 +14,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/merkle"
 )
 
@@ -36,8 +37,9 @@ type auditor struct {
 	memory
 	ctx     context.Context
 	options Options
-	// key is the store's, nil if it is not there.
-	key []byte
+	// key is the store's, nil if it is not there, and signer signs calls with it.
+	key    []byte
+	signer *ijson.Keyed
 
 	tasks      *cache[task, *task]
 	approvals  *cache[approval, *approval]
@@ -61,6 +63,8 @@ type auditor struct {
 	entry, early entry // the one under way, and one that waited
 	old          doc   // a stand as it was before
 	name, text   []byte
+	signature    []byte
+	digester     digester
 }
 
 type checkpoint struct {
@@ -207,7 +211,9 @@ func (a *auditor) report(unchecked []string) (Report, error) {
 }
 
 // setKey lets signatures be checked.
-func (a *auditor) setKey(key []byte) { a.key = key }
+func (a *auditor) setKey(key []byte) {
+	a.key, a.signer = key, ijson.NewKeyed(key, "govern keyed signature v1")
+}
 
 // closing ends an audit that failed.
 func (a *auditor) closing(err error) error { return errors.Join(err, a.memory.close()) }

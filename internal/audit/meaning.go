@@ -3,8 +3,10 @@ package audit
 import (
 	"bytes"
 	"crypto/sha256"
+	"encoding/binary"
+	"encoding/hex"
+	"hash"
 
-	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/merkle"
 )
 
@@ -129,12 +131,12 @@ func (a *auditor) decision(t *task, e *entry) error {
 		t.spent[0] += e.count(tool[tCost])
 		t.spent[1]++
 	}
-	if digest := e.str(eInputDigest); digest != nil && string(digest) != ijson.Digest("govern input v1", e.raw(eInput)) {
+	if digest := e.str(eInputDigest); digest != nil && !bytes.Equal(digest, a.digester.of("govern input v1", e.raw(eInput))) {
 		a.at(e, InputDigestDiffers, "its digest is not that of the input which it shows")
 	}
 	// What stands for sensitive values is not what was signed.
-	if a.key != nil && t.signature != nil && len(t.signature) > 0 && !e.isTrue(e.at[eSealed]) {
-		if string(t.signature) != a.sign(t.tenant, t.id, t.by, t.tool, e.doc.raw(call[cArguments])) {
+	if a.key != nil && len(t.signature) > 0 && !e.isTrue(e.at[eSealed]) {
+		if !bytes.Equal(t.signature, a.sign(t.tenant, t.id, t.by, t.tool, e.doc.raw(call[cArguments]))) {
 			a.at(e, SignatureDiffers, "its signature is not that of its call")
 		}
 	}
@@ -285,12 +287,34 @@ func (a *auditor) kept(t *task, e *entry) error {
 }
 
 // sign computes the keyed signature of a call. All parts are in canonical form without their quotes, the arguments whole.
-func (a *auditor) sign(tenant, task, actor, tool, arguments []byte) string {
+func (a *auditor) sign(tenant, task, actor, tool, arguments []byte) []byte {
 	tuple := append(a.text[:0], '[')
 	for _, part := range [...][]byte{tenant, task, actor, tool} {
 		tuple = append(append(append(tuple, '"'), part...), '"', ',')
 	}
 	tuple = append(append(tuple, arguments...), ",null]"...)
 	a.text = tuple
-	return ijson.HMAC(a.key, "govern keyed signature v1", []byte(ijson.Digest("govern signature v1", tuple)))
+	a.signature = a.signer.Append(a.signature[:0], a.digester.of("govern signature v1", tuple))
+	return a.signature
+}
+
+// digester makes digests as ijson.Digest does, one after the other in the same room.
+type digester struct {
+	hash    hash.Hash
+	begin   []byte
+	sum     [sha256.Size]byte
+	written [2 * sha256.Size]byte
+}
+
+func (d *digester) of(tag string, canonical []byte) []byte {
+	if d.hash == nil {
+		d.hash = sha256.New()
+	}
+	d.begin = append(binary.BigEndian.AppendUint64(d.begin[:0], uint64(len(tag))), tag...)
+	d.begin = binary.BigEndian.AppendUint64(d.begin, uint64(len(canonical)))
+	d.hash.Reset()
+	d.hash.Write(d.begin)
+	d.hash.Write(canonical)
+	hex.Encode(d.written[:], d.hash.Sum(d.sum[:0]))
+	return d.written[:]
 }
