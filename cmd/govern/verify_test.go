@@ -3,11 +3,14 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/binary"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
+	"sync"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -276,4 +279,123 @@ func TestB070TamperedStates(t *testing.T) {
 			assert.Equal(t, c.want, foundIn(r), "%+v", r.Findings)
 		})
 	}
+}
+
+func TestAuditOfADamagedFile(t *testing.T) {
+	whole := eventfulFile(t)
+	t.Run("a page", func(t *testing.T) {
+		file := copyState(t, whole)
+		b, err := os.ReadFile(file)
+		require.NoError(t, err)
+		copy(b[len(b)-4096:], strings.Repeat("x", 4096))
+		require.NoError(t, os.WriteFile(file, b, 0o600))
+		r, err := audit.State(t.Context(), file, audit.Options{})
+		require.NoError(t, err)
+		assert.Contains(t, foundIn(r), ": damaged")
+	})
+	t.Run("another key", func(t *testing.T) {
+		file := copyState(t, whole)
+		require.NoError(t, os.WriteFile(file+".key", []byte(strings.Repeat("k", 32)), 0o600))
+		r, err := audit.State(t.Context(), file, audit.Options{})
+		require.NoError(t, err)
+		assert.Equal(t, []string{": key_differs"}, foundIn(r))
+	})
+	t.Run("no key", func(t *testing.T) {
+		file := copyState(t, whole)
+		require.NoError(t, os.Remove(file+".key"))
+		r, err := audit.State(t.Context(), file, audit.Options{})
+		require.NoError(t, err)
+		assert.True(t, r.Verified)
+		require.Len(t, r.Unchecked, 1)
+		assert.Contains(t, r.Unchecked[0], "signatures")
+	})
+	for name, content := range map[string]string{"no database": "this is no database, whatever its name says", "empty": ""} {
+		t.Run(name, func(t *testing.T) {
+			file := filepath.Join(t.TempDir(), "govern.db")
+			require.NoError(t, os.WriteFile(file, []byte(content), 0o600))
+			_, err := audit.State(t.Context(), file, audit.Options{})
+			require.Error(t, err)
+		})
+	}
+}
+
+// An audit leaves a state as it was, to the byte and the name, also one that nobody closed; and reads one in a folder that
+// cannot be written.
+func TestAuditChangesNothing(t *testing.T) {
+	files := func(folder string) map[string]string {
+		out := map[string]string{}
+		all, err := os.ReadDir(folder)
+		require.NoError(t, err)
+		for _, f := range all {
+			b, err := os.ReadFile(filepath.Join(folder, f.Name()))
+			require.NoError(t, err)
+			info, err := f.Info()
+			require.NoError(t, err)
+			if !strings.HasSuffix(f.Name(), "-shm") { // where readers say how far they are
+				out[f.Name()] = fmt.Sprint(info.ModTime(), info.Mode(), sha256.Sum256(b))
+			}
+		}
+		return out
+	}
+	whole := eventfulFile(t)
+	t.Run("closed", func(t *testing.T) {
+		file := copyState(t, whole)
+		before := files(filepath.Dir(file))
+		noFaults(t, file)
+		assert.Equal(t, before, files(filepath.Dir(file)))
+	})
+	t.Run("in use", func(t *testing.T) {
+		l := newLab(t, func(*config.Config) {})
+		in := emptyLab(t, l.governed, filepath.Join(t.TempDir(), "govern.db"))
+		in.propose(add("c1"))
+		before := files(filepath.Dir(in.file))
+		noFaults(t, in.file)
+		assert.Equal(t, before, files(filepath.Dir(in.file)))
+		// Left by a process that was killed, with commits in its log of writes.
+		crashed := t.TempDir()
+		for _, suffix := range []string{"", "-wal", ".key"} {
+			b, err := os.ReadFile(in.file + suffix)
+			require.NoError(t, err)
+			require.NoError(t, os.WriteFile(filepath.Join(crashed, "govern.db"+suffix), b, 0o600))
+		}
+		require.NoError(t, in.store.Close())
+		before = files(crashed)
+		noFaults(t, filepath.Join(crashed, "govern.db"))
+		assert.Equal(t, before, files(crashed))
+	})
+	t.Run("by a link", func(t *testing.T) {
+		link := filepath.Join(t.TempDir(), "link.db")
+		require.NoError(t, os.Symlink(whole, link))
+		noFaults(t, link)
+	})
+}
+
+// A state can be audited while it is written: nobody waits for the other, and what is found is of one moment.
+func TestAuditBesideAWriter(t *testing.T) {
+	l := newLab(t, budgets(config.Budgets{}))
+	in := emptyLab(t, l.governed, filepath.Join(t.TempDir(), "govern.db"))
+	done := make(chan struct{})
+	var wrote sync.WaitGroup
+	wrote.Go(func() {
+		for i := 0; ; i++ {
+			select {
+			case <-done:
+				return
+			default:
+				in.propose(draft(fmt.Sprint("d", i), "idempotency_key", fmt.Sprint("k", i)))
+			}
+		}
+	})
+	size := int64(0)
+	for size < 100 {
+		r, err := audit.State(t.Context(), in.file, audit.Options{})
+		require.NoError(t, err)
+		require.Empty(t, r.Findings)
+		require.GreaterOrEqual(t, r.Size, size)
+		size = r.Size
+	}
+	close(done)
+	wrote.Wait()
+	require.NoError(t, in.store.Close())
+	noFaults(t, in.file)
 }
