@@ -12,6 +12,9 @@ import (
 // ErrProof is what is wrong with a proof that proves nothing.
 var ErrProof = errors.New("the proof does not lead to that root")
 
+// mostLeaves is the greatest tree that tlog can halve; with more it would never end.
+const mostLeaves = 1 << 62
+
 // RootAt gives the root that a log had when it was of a size.
 func RootAt(ctx context.Context, log Log, size int64) (Hash, error) {
 	if err := within(ctx, log, size); err != nil {
@@ -49,7 +52,7 @@ func ProveTree(ctx context.Context, log Log, old, size int64) ([]Hash, error) {
 
 // CheckRecord gives ErrProof unless the hashes lead from a leaf to a root.
 func CheckRecord(proof []Hash, tree Head, leaf int64, hash Hash) error {
-	if leaf < 0 || leaf >= tree.Size || tlog.CheckRecord(proof, tree.Size, tree.Root, leaf, hash) != nil {
+	if tree.Size > mostLeaves || tlog.CheckRecord(proof, tree.Size, tree.Root, leaf, hash) != nil {
 		return ErrProof
 	}
 	return nil
@@ -58,7 +61,7 @@ func CheckRecord(proof []Hash, tree Head, leaf int64, hash Hash) error {
 // CheckTree gives ErrProof unless the hashes show that a tree begins with an older one.
 func CheckTree(proof []Hash, tree, old Head) error {
 	switch {
-	case old.Size < 0 || old.Size > tree.Size:
+	case old.Size < 0 || old.Size > tree.Size || tree.Size > mostLeaves:
 		return ErrProof
 	case tree.Size == 0, old.Size == 0:
 		var empty Edge

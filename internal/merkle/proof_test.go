@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -62,12 +63,12 @@ func hashesOf(proof [][]byte) []Hash {
 	return out
 }
 
-const mostLeaves = 70
+const largest = 70
 
 // Every proof of an entry in every small tree is that of another implementation, and each takes the other's.
 func TestRecordProofsAsOthersHaveThem(t *testing.T) {
-	m := newMemory(mostLeaves)
-	for size := int64(1); size <= mostLeaves; size++ {
+	m := newMemory(largest)
+	for size := int64(1); size <= largest; size++ {
 		head := m.heads[size]
 		root, err := RootAt(t.Context(), m, size)
 		require.NoError(t, err)
@@ -108,8 +109,8 @@ func TestRecordProofsAsOthersHaveThem(t *testing.T) {
 
 // The same for the proofs that a tree begins with an older one.
 func TestTreeProofsAsOthersHaveThem(t *testing.T) {
-	m := newMemory(mostLeaves)
-	for size := int64(0); size <= mostLeaves; size++ {
+	m := newMemory(largest)
+	for size := int64(0); size <= largest; size++ {
 		for old := int64(0); old <= size; old++ {
 			tree, before := m.heads[size], m.heads[old]
 			ours, err := ProveTree(t.Context(), m, old, size)
@@ -165,6 +166,16 @@ func TestWhatThereIsNoProofOf(t *testing.T) {
 	}
 	_, err := RootAt(t.Context(), m, 6)
 	require.EqualError(t, err, "the log has 5 entries, and not 6")
+}
+
+// A size that somebody else wrote may be any number.
+func TestSizesThatNoTreeHas(t *testing.T) {
+	hashes := make([]Hash, 70)
+	for _, size := range []int64{mostLeaves, mostLeaves + 1, math.MaxInt64, math.MinInt64} {
+		require.ErrorIs(t, CheckRecord(hashes, Head{Size: size}, 0, Hash{}), ErrProof)
+		require.ErrorIs(t, CheckRecord(hashes, Head{Size: size}, size-1, Hash{}), ErrProof)
+		require.ErrorIs(t, CheckTree(hashes, Head{Size: size}, Head{Size: 1}), ErrProof)
+	}
 }
 
 func TestHashesAreWrittenInOneWay(t *testing.T) {
