@@ -34,14 +34,14 @@ var mayImport = map[string][]string{
 	"internal/merkle":     {},
 	"internal/checkpoint": {"internal/merkle"},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson", "internal/merkle"},
-	"internal/storetest":  {"internal/dispatch", "internal/ijson"},
+	"internal/storetest":  {"internal/dispatch", "internal/ijson", "internal/merkle"},
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},
 	"cmd/govern": {".", "internal/checkpoint", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
 		"internal/opa", "internal/scenario", "internal/snapshot", "internal/sqlite", "internal/tools", "internal/watch"},
 	"bench/stock": {},
-	"bench":       {".", "bench/stock", "internal/config", "internal/dispatch", "internal/ijson", "internal/snapshot", "internal/sqlite"},
+	"bench":       {".", "bench/stock", "internal/config", "internal/dispatch", "internal/ijson", "internal/merkle", "internal/snapshot", "internal/sqlite"},
 }
 
 // onlyIn names the packages in which a library with sharp edges may be touched. Beside them bench uses OPA, a driver of

@@ -24,6 +24,7 @@ func Run(t *testing.T, open func(t *testing.T) dispatch.Store) {
 		{"approvals", approvals},
 		{"effects", effects},
 		{"entries", entries},
+		{"log", log},
 		{"spans", spans},
 		{"commits", commits},
 		{"holds", holds},
