@@ -92,7 +92,7 @@ func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool)
 	case act == ActNew && err == nil && lost:
 		return Keys{}, ErrNotLost
 	case act == ActNew && err == nil:
-		return Keys{}, fmt.Errorf("%w (%s)", ErrKeyExists, k.File)
+		return Keys{}, fmt.Errorf("%s: %w", k.File, ErrKeyExists)
 	case err != nil:
 		return Keys{}, err
 	}

@@ -67,15 +67,25 @@ func ReadKeys(file string) (Keys, error) {
 	return keys, nil
 }
 
+// ErrKeyFile says that a file which holds a secret is not as it has to be.
+var ErrKeyFile = errors.New("unusable")
+
 func damaged(file string) error {
-	return fmt.Errorf("%s does not hold signing keys; restore it from a backup", file)
+	return unusable("%s does not hold signing keys; restore it from a backup", file)
 }
+
+func unusable(format string, args ...any) error { return &keyFileError{fmt.Sprintf(format, args...)} }
+
+type keyFileError struct{ text string }
+
+func (e *keyFileError) Error() string        { return e.text }
+func (e *keyFileError) Is(target error) bool { return target == ErrKeyFile }
 
 // readPrivate reads a file that holds a secret, and refuses one that others can read.
 func readPrivate(file, what string, most int64) ([]byte, error) {
 	f, err := os.Open(file)
 	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("this user cannot read %s %s; run govern as the user whose file it is", what, file)
+		return nil, unusable("this user cannot read %s %s; run govern as the user whose file it is", what, file)
 	}
 	if err != nil {
 		return nil, err
@@ -87,14 +97,14 @@ func readPrivate(file, what string, most int64) ([]byte, error) {
 	}
 	// Windows has no such bits; there the folder's access list protects the file.
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("%s %s can be read by others (mode %04o); close it with: chmod 600 %[2]s", what, file, info.Mode().Perm())
+		return nil, unusable("%s %s can be read by others (mode %04o); close it with: chmod 600 %[2]s", what, file, info.Mode().Perm())
 	}
 	b, err := io.ReadAll(io.LimitReader(f, most+1))
 	if err != nil {
 		return nil, fmt.Errorf("cannot read %s %s: %w", what, file, err)
 	}
 	if int64(len(b)) > most {
-		return nil, fmt.Errorf("%s %s is longer than %d bytes; check the path", what, file, most)
+		return nil, unusable("%s %s is longer than %d bytes; check the path", what, file, most)
 	}
 	return b, nil
 }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -25,7 +26,7 @@ type grown struct {
 
 func (g *grown) add(entries ...string) *grown {
 	for _, e := range entries {
-		g.nodes = append(g.nodes, g.edge.Append(merkle.Leaf([]byte(e))))
+		g.nodes = append(g.nodes, g.edge.Append(merkle.Leaf([]byte(e)), nil))
 	}
 	return g
 }
@@ -264,6 +265,57 @@ func TestATokenIsNotSentInTheOpen(t *testing.T) {
 	p.TokenFile = "token"
 	require.ErrorIs(t, p.fails(t), ErrTokenInTheOpen)
 }
+
+// Nobody else writes between the look at a file and its replacement.
+func TestAFileIsHeldWhileItIsReplaced(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "checkpoint")
+	p := newPublisher(t, file)
+	record := &memory{}
+	p.Hold = record.Hold
+	looks := 0
+	p.Log = looked{p.log, func() {
+		looks++
+		require.True(t, record.held)
+	}}
+	p.must(t)
+	p.log.add("d")
+	p.must(t)
+	require.NotZero(t, looks)
+	require.False(t, record.held)
+	require.EqualValues(t, 4, p.holds(t, file))
+
+	record.held = true // by another
+	p.log.add("e")
+	require.ErrorContains(t, p.fails(t), "held already")
+	require.EqualValues(t, 4, p.holds(t, file))
+}
+
+// looked is a log that tells when its head is looked at.
+type looked struct {
+	*grown
+	tell func()
+}
+
+func (l looked) Head(ctx context.Context) (merkle.Head, error) {
+	l.tell()
+	return l.grown.Head(ctx)
+}
+
+func TestAPutEndsInTime(t *testing.T) {
+	p := newPublisher(t, "https://checkpoints.example/x")
+	client.Transport = roundTrip(func(r *http.Request) error {
+		deadline, ok := r.Context().Deadline()
+		require.True(t, ok)
+		require.LessOrEqual(t, time.Until(deadline), 10*time.Second)
+		return context.DeadlineExceeded
+	})
+	t.Cleanup(func() { client.Transport = nil })
+	require.ErrorIs(t, p.fails(t), context.DeadlineExceeded)
+}
+
+type roundTrip func(*http.Request) error
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return nil, f(r) }
 
 // One target that fails does not keep the others from their checkpoint.
 func TestTargetsAreTriedAlone(t *testing.T) {

@@ -28,7 +28,7 @@ func newMemory(size int64) *memory {
 	m := &memory{nodes: map[int64][]Hash{}, theirs: testonly.New(rfc6962.DefaultHasher)}
 	m.heads = append(m.heads, m.edge.Head())
 	for n := range size {
-		m.nodes[n] = m.edge.Append(Leaf(entry(n)))
+		m.nodes[n] = m.edge.Append(Leaf(entry(n)), nil)
 		m.heads = append(m.heads, m.edge.Head())
 		m.theirs.AppendData(entry(n))
 	}
