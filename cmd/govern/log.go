@@ -13,12 +13,16 @@ import (
 
 func (a *app) logCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
-		Use: "log", Short: "Read what was decided and what took place",
+		Use: "log", Short: "Read what was decided and what took place, and prove it",
 		Long: `The decision log has a row for every judged proposal. The action log has one only for each operation that
 ran, reads and calculations too. The trace tells one task's story: proposals, decisions, reviews, actions, results.
-All three are readings of the same entries, which nothing changes or removes.`,
+All three are readings of the same entries, which nothing changes or removes.
+
+Checkpoints and proofs let somebody else see that: a checkpoint says what the log was at one moment, signed; a proof
+shows that an entry is in it, or that a later log only added to it.`,
 	})
-	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logVerify())
+	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logCheckpoint(), a.logProve(), a.logConsistency(),
+		a.logVerifyProof(), a.logVerify())
 	return cmd
 }
 

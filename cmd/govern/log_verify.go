@@ -11,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/audit"
+	"github.com/policy-dispatch/govern/internal/checkpoint"
 )
 
 func (a *app) logVerify() *cobra.Command {
+	var checkpoints, keys []string
 	cmd := &cobra.Command{Use: "verify [EXPORT]", Short: "Check the whole log: that nothing was changed, and that it keeps the promises", Args: atMostOne,
 		Long: `Recompute everything that the log says of itself, and say precisely what is wrong and from which entry on: entries that
 were changed, dropped, swapped, inserted or cut off, and entries that break a promise, such as an effect without its
@@ -22,16 +24,28 @@ approval or an approval used twice. Of a state its tables are held against the e
 EXPORT is a file with an entry a line, as govern log export writes it, or - for standard input. Without it the state is
 read, also while govern writes to it, and neither changed nor kept from anybody.
 
-A log whose keeper rewrote all of it looks whole by itself. A checkpoint that was kept elsewhere tells.
+A log that was made anew as a whole looks whole by itself. A checkpoint that was kept elsewhere tells: give one with
+--checkpoint, or several, and between which of them a change lies is said too. Whose signatures count says --key: a
+public key as govern key show prints it, or a file that holds some. Without it those of the state's own signing key count,
+where that is at hand.
 
 Exit code: 0 if nothing is wrong, 1 if it cannot be read, 2 for a mistake in the command, 3 if something was found.`,
-		Example: "  govern log verify\n  govern log verify exported.jsonl"}
+		Example: "  govern log verify\n  govern log verify --checkpoint monday.checkpoint --key shop.vkey exported.jsonl"}
 	f := formatFlag(cmd, "text", "json")
+	cmd.Flags().StringArrayVar(&checkpoints, "checkpoint", nil, "hold the log against the checkpoint in this `FILE`; may be repeated")
+	cmd.Flags().StringArrayVar(&keys, "key", nil, "trust this public `KEY`, or the keys in this file; may be repeated")
 	cmd.RunE = func(cmd *cobra.Command, given []string) error {
 		if len(given) == 1 && cmd.Flags().Changed("state") {
 			return misuse(errors.New("both an export and --state are given")).hint("verify one after the other")
 		}
-		var o audit.Options
+		if len(keys) > 0 && len(checkpoints) == 0 {
+			return misuse(errors.New("--key is given, and nothing that it signed")).hint("give a checkpoint with --checkpoint FILE")
+		}
+		kept, err := a.kept(cmd, checkpoints, keys)
+		if err != nil {
+			return err
+		}
+		o := audit.Options{Checkpoints: kept}
 		if isTerminal(a.stderr) {
 			o.Progress = func(n int64) { fmt.Fprintf(a.stderr, "\r%d entries", n) }
 		}
@@ -53,6 +67,34 @@ Exit code: 0 if nothing is wrong, 1 if it cannot be read, 2 for a mistake in the
 		return err
 	}
 	return cmd
+}
+
+// kept reads the checkpoints of one log, which trusted keys have signed.
+func (a *app) kept(cmd *cobra.Command, files, keys []string) (kept []audit.Checkpoint, err error) {
+	if len(files) == 0 {
+		return nil, nil
+	}
+	trusted, err := a.trusted(cmd, keys)
+	if err != nil {
+		return nil, err
+	}
+	origin := ""
+	for _, file := range files {
+		signed, err := a.readAll(cmd.Context(), file, checkpoint.MaxBytes)
+		if err != nil {
+			return nil, err
+		}
+		c, err := checkpoint.Open(signed, trusted)
+		if err != nil {
+			return nil, &failure{code: exitDenied, err: fmt.Errorf("%s: %w", file, err)}
+		}
+		if origin != "" && c.Origin != origin {
+			return nil, misuse(fmt.Errorf("the checkpoints are of two logs, %s and %s", origin, c.Origin)).hint("verify each log by itself")
+		}
+		origin = c.Origin
+		kept = append(kept, audit.Checkpoint{Name: file, Size: c.Size, Root: c.Root})
+	}
+	return kept, nil
 }
 
 // audit audits an export, or the state.
@@ -106,7 +148,7 @@ func (a *app) showReport(r audit.Report) error {
 		fmt.Fprintf(&b, "… and %d more\n", r.Found-mostShown)
 	}
 	for _, c := range r.Checkpoints {
-		fmt.Fprintf(&b, "checkpoint %s of %d entries: %s\n", printable(c.Name), c.Size, checkpointWords[c.Result])
+		fmt.Fprintf(&b, "checkpoint %s of %s: %s\n", printable(c.Name), entries(c.Size), checkpointWords[c.Result])
 	}
 	for _, what := range r.Unchecked {
 		fmt.Fprintf(&b, "not checked: %s\n", printable(what))
@@ -118,7 +160,7 @@ func (a *app) showReport(r audit.Report) error {
 			verdict = "NOT verified: 1 finding"
 		}
 	}
-	fmt.Fprintf(&b, "%s\n%d entries, root %s\n", verdict, r.Size, r.Root)
+	fmt.Fprintf(&b, "%s\n%s, root %s\n", verdict, entries(r.Size), r.Root)
 	_, err := fmt.Fprint(a.stdout, b.String())
 	return err
 }

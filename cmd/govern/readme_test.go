@@ -77,12 +77,13 @@ type command struct {
 	shown  string
 }
 
-// readmeCommands reads the fenced blocks: in sh each line is a command, in console each line after a dollar sign.
-func readmeCommands(t *testing.T) []command {
-	t.Helper()
+func readmeCommands(t *testing.T) []command { return commandsIn(readme(t)) }
+
+// commandsIn reads the fenced blocks: in sh each line is a command, in console each line after a dollar sign.
+func commandsIn(text string) []command {
 	var all []command
 	block := ""
-	for i, line := range strings.Split(readme(t), "\n") {
+	for i, line := range strings.Split(text, "\n") {
 		typed, isCommand := strings.CutPrefix(line, "$ ")
 		switch {
 		case strings.HasPrefix(line, "```"):
