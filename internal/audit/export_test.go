@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -253,4 +255,24 @@ func TestAnExportThatCannotBeRead(t *testing.T) {
 	broken := errors.New("the disk is broken")
 	_, err := Export(t.Context(), io.MultiReader(strings.NewReader("{"), iotest.ErrReader(broken)), Options{})
 	require.ErrorIs(t, err, broken)
+}
+
+// The document explains every code, and no other.
+func TestCodesAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/evidence.md")
+	require.NoError(t, err)
+	_, section, ok := strings.Cut(string(text), "\n## Verify\n")
+	require.True(t, ok)
+	var documented []string
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z_]+)` \\|").FindAllStringSubmatch(section, -1) {
+		documented = append(documented, m[1])
+	}
+	source, err := os.ReadFile("finding.go")
+	require.NoError(t, err)
+	var codes []string
+	for _, m := range regexp.MustCompile(`(?m)^\s+[A-Z]\w+\s+Code = "([a-z_]+)"`).FindAllStringSubmatch(string(source), -1) {
+		codes = append(codes, m[1])
+	}
+	require.Greater(t, len(codes), 30)
+	assert.Equal(t, codes, documented, "in the order of the constants")
 }
