@@ -20,8 +20,9 @@ type Store interface {
 	// process, and holds it until release is called. It gives ErrUnavailable when that takes unreasonably long. It keeps callers from deciding in vain; what makes a change safe is the guard
 	// in Apply.
 	Hold(ctx context.Context, task TaskKey) (release func(), err error)
-	// Load reads a task and the rows that a call depends on, as of one revision. The approval is the latest that was
-	// asked for of this call, whatever its state or definition. It gives ErrUnknownTask for a task that does not exist.
+	// Load reads a task and the rows that a call depends on, as of one revision. The operation comes with its exact bytes.
+	// The approval comes without, and is the latest that was asked for of this call, whatever its state or definition. It
+	// gives ErrUnknownTask for a task that does not exist.
 	Load(ctx context.Context, task TaskKey, lookup Lookup) (State, error)
 	// Apply makes a commit durable, all of it or none, before it returns nil. It gives ErrMoved, and changes
 	// nothing, if the task's revision is not commit.Revision any more or a row of the commit was changed or
@@ -39,9 +40,10 @@ type Reader interface {
 	Tasks(ctx context.Context, tenant string) ([]Task, error)
 	// TasksIn lists a part of a tenant's tasks by id, by which they are named too. It reads like Entries.
 	TasksIn(ctx context.Context, tenant string, span Span[string]) iter.Seq2[Task, error]
-	// Approval finds an approval by its id, and gives ErrUnknownApproval if there is none.
+	// Approval finds an approval by its id, with its exact call, and gives ErrUnknownApproval if there is none.
 	Approval(ctx context.Context, tenant, id string) (Approval, error)
-	// Approvals lists a tenant's approvals in the order in which they were asked for. An empty task means every
+	// Approvals lists a tenant's approvals in the order in which they were asked for, without their exact calls: closing
+	// them has to work also if those are damaged. An empty task means every
 	// task, no states every state.
 	Approvals(ctx context.Context, tenant, task string, states ...ApprovalState) ([]Approval, error)
 	// ApprovalsIn lists a part of a tenant's approvals, or of those that wait for a person, in the order in which they were

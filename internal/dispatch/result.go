@@ -12,6 +12,8 @@ type Result struct {
 	Status Status  `json:"status"`
 	// Value is the observation, for ok and replayed.
 	Value ijson.Raw `json:"value,omitzero"`
+	// SealedValue is what others than the caller may see of Value; nil if nothing in it is sensitive.
+	SealedValue ijson.Raw `json:"-"`
 	// ResultKnown is false where a call was carried out and its result cannot be told; it is absent otherwise.
 	ResultKnown *bool `json:"result_known,omitzero"`
 	// Retryable says that the same call may be proposed again.

@@ -1,0 +1,309 @@
+package dispatch
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// Sensitive values reach the schema check, the tool and the reviewer. Everybody else, the policy and the record first,
+// sees a seal in their place: which is equal for equal values of a tenant, and tells nothing more but a length.
+
+// Seal stands for a sensitive value.
+type Seal struct {
+	// Digest is keyed with the store's key, so that who sees it cannot try out guesses.
+	Digest string `json:"$sealed"`
+	// Length is that of a string in characters (code points), and of anything else that of its canonical form in bytes.
+	Length int `json:"length"`
+}
+
+// SealOf gives the seal of a canonical value.
+func SealOf(key []byte, tenant string, value ijson.Raw) (Seal, error) {
+	named, err := ijson.Marshal([]any{tenant, value})
+	if err != nil {
+		return Seal{}, err
+	}
+	s := Seal{Digest: ijson.HMAC(key, "govern sealed value v1", named), Length: len(value)}
+	if text, ok := ijson.String(value); ok {
+		s.Length = utf8.RuneCountInString(text)
+	}
+	return s, nil
+}
+
+// ReadSeal says whether a value has the form of a seal, and which it would be. Anybody can write what has that form.
+func ReadSeal(value ijson.Raw) (Seal, bool) {
+	var s Seal
+	members, _ := ijson.Members(value)
+	if len(members) != 2 || members[0].Name != "$sealed" || members[1].Name != "length" {
+		return s, false
+	}
+	return s, ijson.Unmarshal(value, &s) == nil
+}
+
+// sealer makes the seals of one tenant.
+type sealer struct {
+	key    []byte
+	tenant string
+}
+
+func (s sealer) seal(value ijson.Raw) (ijson.Raw, error) {
+	made, err := SealOf(s.key, s.tenant, value)
+	if err != nil {
+		return nil, err
+	}
+	return ijson.Marshal(made)
+}
+
+// at seals what pointers lead to, and gives what stood there and the seals that stand there now. Where there is nothing
+// there is nothing to seal.
+func (s sealer) at(value ijson.Raw, pointers []string) (sealed ijson.Raw, values, seals []ijson.Raw, err error) {
+	sealed = value
+	for _, p := range pointers {
+		found, ok := ijson.Lookup(value, p)
+		if !ok {
+			continue
+		}
+		made, err := s.seal(found)
+		if err != nil {
+			return nil, nil, nil, err
+		}
+		sealed, _ = ijson.Replace(sealed, p, made)
+		values, seals = append(values, found), append(seals, made)
+	}
+	return sealed, values, seals, nil
+}
+
+// discreet says whether a tool takes or gives what is sensitive.
+func (d *Definition) discreet() bool { return len(d.Sensitive)+len(d.SensitiveOutput) > 0 }
+
+// discreet says whether any tool takes what is sensitive. A call that names its tool wrongly may be meant for that one.
+func (s *Snapshot) discreet() bool {
+	for _, t := range s.Tools {
+		if len(t.Definition().Sensitive) > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+// sealArguments gives the call the form in which everybody but schema, tool and reviewer sees it. Arguments that are not
+// as the schema says are sealed as a whole: what is sensitive may stand under any name in them. So may it in a call of a
+// tool that there is not.
+//
+// Nothing else is sealed, even if it is equal to what is sensitive: the agent could hide from the policy whatever it
+// repeats there.
+func (c *Call) sealArguments(s sealer, def *Definition) (err error) {
+	switch {
+	case def == nil, len(c.Violations) > 0 && def.discreet():
+		c.SealedArguments, err = s.seal(c.Arguments)
+	case len(def.Sensitive) > 0:
+		var sealed ijson.Raw
+		if sealed, c.sensitive, _, err = s.at(c.Arguments, def.Sensitive); len(c.sensitive) > 0 {
+			c.SealedArguments = sealed
+		}
+	}
+	if err != nil || c.SealedArguments == nil {
+		return err
+	}
+	shown := *c
+	shown.Arguments = c.SealedArguments
+	c.SealedProposal, err = shown.withID(c.Proposal, c.ID)
+	return err
+}
+
+// or gives the first form if there is one, or else the second.
+func or(first, second ijson.Raw) ijson.Raw {
+	if first != nil {
+		return first
+	}
+	return second
+}
+
+// exactBeside gives what has to be kept beside a sealed form, or nil if nothing was sealed.
+func exactBeside(sealed, exact ijson.Raw) ijson.Raw {
+	if sealed == nil {
+		return nil
+	}
+	return exact
+}
+
+// sealed adds the forms in which the outcome is recorded and shown: without what the definition calls sensitive in a
+// value, and without any part that repeats what is sensitive in the call.
+func (o Outcome) sealed(s sealer, def *Definition, sensitive []ijson.Raw) (Outcome, error) {
+	if !o.Ran || !def.discreet() {
+		return o, nil
+	}
+	value, _, seals, err := s.at(o.Value, def.SensitiveOutput)
+	if err != nil {
+		return o, err
+	}
+	e := newEchoes(s, sensitive, seals)
+	if value, err = e.seal(value); err != nil {
+		return o, err
+	}
+	if !slices.Equal(value, o.Value) {
+		o.SealedValue = value
+	}
+	if o.Record == nil {
+		return o, nil
+	}
+	record, err := e.seal(o.Record)
+	if !slices.Equal(record, o.Record) {
+		o.SealedRecord = record
+	}
+	return o, err
+}
+
+// leastEcho is the number of characters from which on a text is looked for inside of others. A shorter one stands in too
+// many by chance, and is looked for as a whole.
+const leastEcho = 4
+
+// echoes finds parts of a value that repeat what is sensitive: the whole of it, or a name, a string or a number in it.
+type echoes struct {
+	sealer
+	values map[string]bool // canonical
+	texts  map[string]bool
+	inside []string
+	// seals stand in the value already, and stay. What only has the form of one was written by somebody.
+	seals map[string]bool
+}
+
+func newEchoes(s sealer, sensitive, seals []ijson.Raw) *echoes {
+	e := &echoes{sealer: s, values: map[string]bool{}, texts: map[string]bool{}, seals: map[string]bool{}}
+	for _, made := range seals {
+		e.seals[string(made)] = true
+	}
+	for _, v := range sensitive {
+		e.values[string(v)] = true
+		for _, text := range textsOf(v) {
+			if e.texts[text] = true; utf8.RuneCountInString(text) >= leastEcho {
+				e.inside = append(e.inside, text)
+			}
+		}
+	}
+	return e
+}
+
+// textsOf gives the names, strings and numbers of a value.
+func textsOf(value ijson.Raw) (texts []string) {
+	take := func(text string) struct{} {
+		texts = append(texts, text)
+		return struct{}{}
+	}
+	none := func([]struct{}) struct{} { return struct{}{} }
+	_, _ = ijson.Build(value, ijson.Builder[struct{}]{Literal: func(string) struct{} { return struct{}{} },
+		Number: take, String: take, Array: none, Object: none}) // a value that cannot be read ends what it has
+	return texts
+}
+
+func (e *echoes) repeats(text string) bool {
+	return e.texts[text] || slices.ContainsFunc(e.inside, func(secret string) bool { return strings.Contains(text, secret) })
+}
+
+// part is a part of a value as it is and as it is shown.
+type part struct {
+	exact, shown ijson.Raw
+	// loud says that, as a name, it seals what it is a name in.
+	loud bool
+}
+
+// seal seals the greatest parts of a canonical value that repeat something.
+func (e *echoes) seal(value ijson.Raw) (ijson.Raw, error) {
+	if len(e.values) == 0 {
+		return value, nil
+	}
+	var failed error
+	finish := func(p part, repeats bool) part {
+		switch {
+		case e.seals[string(p.exact)]:
+			p.shown = p.exact
+		case repeats || e.values[string(p.exact)]:
+			if shown, err := e.sealer.seal(p.exact); err != nil {
+				failed = err
+			} else {
+				p.shown = shown
+			}
+		}
+		return p
+	}
+	scalar := func(exact ijson.Raw, text string) part {
+		loud := e.repeats(text)
+		p := finish(part{exact: exact, shown: exact}, loud)
+		p.loud = loud
+		return p
+	}
+	whole, err := ijson.Build(value, ijson.Builder[part]{
+		Literal: func(word string) part { return finish(part{exact: ijson.Raw(word), shown: ijson.Raw(word)}, false) },
+		Number:  func(text string) part { return scalar(ijson.Raw(text), text) },
+		String: func(text string) part {
+			exact, err := ijson.Marshal(text)
+			if err != nil {
+				failed = err
+			}
+			return scalar(exact, text)
+		},
+		Array: func(elements []part) part { return finish(joined(elements, false), false) },
+		Object: func(members []part) part {
+			loud := false
+			for i := 0; i < len(members); i += 2 {
+				loud = loud || members[i].loud
+			}
+			return finish(joined(members, true), loud)
+		},
+	})
+	if err == nil {
+		err = failed
+	}
+	return whole.shown, err
+}
+
+// joined is the array of some elements, or the object of names and values.
+func joined(parts []part, object bool) part {
+	open, shut := byte('['), byte(']')
+	if object {
+		open, shut = '{', '}'
+	}
+	p := part{exact: ijson.Raw{open}, shown: ijson.Raw{open}}
+	for i, inner := range parts {
+		switch {
+		case i == 0:
+		case object && i%2 == 1:
+			p.exact, p.shown = append(p.exact, ':'), append(p.shown, ':')
+		default:
+			p.exact, p.shown = append(p.exact, ','), append(p.shown, ',')
+		}
+		shown := inner.shown
+		if object && i%2 == 0 {
+			shown = inner.exact // the object of a name that repeats something is sealed as a whole
+		}
+		p.exact, p.shown = append(p.exact, inner.exact...), append(p.shown, shown...)
+	}
+	p.exact, p.shown = append(p.exact, shut), append(p.shown, shut)
+	return p
+}
+
+// unnamed cuts from violations what names neither a property of the schema nor an element of an array: a name that an
+// agent or a tool chose may be, or hold, what is sensitive.
+func unnamed(found []Violation, schema, value ijson.Raw) []Violation {
+	words := map[string]bool{}
+	for _, word := range textsOf(schema) {
+		words[word] = true
+	}
+	out := make([]Violation, 0, len(found))
+	for _, v := range found {
+		known := ""
+		for _, token := range ijson.Tokens(v.Path) {
+			around, _ := ijson.Lookup(value, known)
+			if !words[token] && around.Kind() != '[' {
+				v.Message = "has something in it under a name that is not shown, which " + v.Message
+				break
+			}
+			known += "/" + ijson.EscapeToken(token)
+		}
+		v.Path = known
+		out = append(out, v)
+	}
+	return slices.Compact(out)
+}
