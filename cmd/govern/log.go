@@ -18,7 +18,7 @@ func (a *app) logCommand() *cobra.Command {
 ran, reads and calculations too. The trace tells one task's story: proposals, decisions, reviews, actions, results.
 All three are readings of the same entries, which nothing changes or removes.`,
 	})
-	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace())
+	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logConfirm())
 	return cmd
 }
 

@@ -27,6 +27,16 @@ type Result struct {
 	Last *Result `json:"last,omitzero"`
 }
 
+// Sealed is the result as others than its caller may see it.
+func (r Result) Sealed() Result {
+	r.Value, r.SealedValue = or(r.SealedValue, r.Value), nil
+	if r.Last != nil {
+		last := r.Last.Sealed()
+		r.Last = &last
+	}
+	return r
+}
+
 // ResultApproval is the approval that the call waits for, or stands under.
 type ResultApproval struct {
 	ID            string        `json:"id"`
