@@ -32,7 +32,7 @@ func (a *app) logConfirm() *cobra.Command {
 	var step int
 	var isJSON bool
 	cmd := &cobra.Command{
-		Use: "confirm [DIGEST | --task ID --step N]", Short: "Say whether a value is the one behind a seal", Args: atMostOne,
+		Use: "confirm [DIGEST | --task ID --step N]", Short: "Say whether a value is the one behind a seal", Args: noValue,
 		Long: `A sensitive value stands in the log as {"$sealed": DIGEST, "length": N}. This command reads a value from standard input,
 never from its arguments, which others can see, and says whether it is the one behind a digest, or where in the entries of
 one step it is. The value is not shown and not kept. The text of standard input, without the line break at its end, is taken for
@@ -49,10 +49,6 @@ Exit code: 0 if the value is there, 3 if it is not.`,
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
 		if (len(given) == 1) == (task != "") || (task != "") != cmd.Flags().Changed("step") {
 			return misuse(fmt.Errorf("%s needs either a digest, or --task with --step", cmd.CommandPath())).hint("usage: " + cmd.UseLine())
-		}
-		if len(given) == 1 && !digestForm.MatchString(given[0]) {
-			// It is not repeated: it may be the value.
-			return misuse(errors.New("the argument is no digest of 64 hexadecimal digits")).hint("give the value on standard input, and never as an argument")
 		}
 		value, err := a.readValue(cmd.Context(), isJSON)
 		if err != nil {
@@ -72,6 +68,15 @@ Exit code: 0 if the value is there, 3 if it is not.`,
 		return a.confirm(f, confirmation{Matches: len(found) > 0, Found: &found})
 	})
 	return cmd
+}
+
+// noValue refuses what is no digest. It does not repeat it: it may be the value.
+func noValue(_ *cobra.Command, given []string) error {
+	if len(given) > 1 || len(given) == 1 && !digestForm.MatchString(given[0]) {
+		return misuse(errors.New("the argument is not one digest of 64 hexadecimal digits")).
+			hint("give the value on standard input, and never as an argument, which others can see")
+	}
+	return nil
 }
 
 // sealsAt finds where a seal stands in the entries of one step.
@@ -95,7 +100,7 @@ func (s *system) sealsAt(cmd *cobra.Command, task string, step int, seal dispatc
 		}
 	}
 	if !known {
-		return nil, misuse(fmt.Errorf("task %s has no step %d", task, step)).hint("govern log decisions --task " + task + " lists its steps")
+		return nil, misuse(fmt.Errorf("task %s has no step %d", task, step)).hint(s.command("log", "decisions", "--task", task) + " lists its steps")
 	}
 	return found, nil
 }
