@@ -3,6 +3,8 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"fmt"
 	"io/fs"
@@ -127,7 +129,7 @@ func (v *vault) look() {
 	v.t.Helper()
 	for _, folder := range []string{v.path("state"), os.TempDir()} {
 		require.NoError(v.t, filepath.WalkDir(folder, func(file string, d fs.DirEntry, err error) error {
-			if err != nil || d.IsDir() {
+			if err != nil || d.IsDir() || strings.HasSuffix(file, ".key") {
 				return err
 			}
 			b, err := os.ReadFile(file)
@@ -143,6 +145,12 @@ func (v *vault) holdsNone(name, text string) {
 	v.t.Helper()
 	for _, s := range secretTexts {
 		assert.NotContains(v.t, text, s, name)
+	}
+	// The one credential that there is: the store's key.
+	key, err := os.ReadFile(v.path("state/govern.db.key"))
+	require.NoError(v.t, err)
+	for _, form := range []string{string(key), hex.EncodeToString(key), base64.StdEncoding.EncodeToString(key)} {
+		assert.False(v.t, strings.Contains(text, form), "%s has the store's key", name)
 	}
 }
 
