@@ -34,7 +34,7 @@ var mayImport = map[string][]string{
 	"internal/merkle":     {},
 	"internal/seal":       {},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson", "internal/merkle", "internal/seal"},
-	"internal/storetest":  {"internal/dispatch", "internal/ijson"},
+	"internal/storetest":  {"internal/dispatch", "internal/ijson", "internal/merkle"},
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},

@@ -22,8 +22,8 @@ func TestAllocationsOfADispatch(t *testing.T) {
 		proposal string
 		want     float64
 	}{
-		"read":      {read("a", "/warehouse/labels.txt"), 663},
-		"calculate": {add("a"), 742},
+		"read":      {read("a", "/warehouse/labels.txt"), 675},
+		"calculate": {add("a"), 754},
 	} {
 		l := newLab(t, func(c *config.Config) {
 			for name, p := range c.Profiles {

@@ -276,7 +276,7 @@ func TestFullDisk(t *testing.T) {
 	for name, of := range victims {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			fillDisk(t, of(t), []int{0, 9, 64})
+			fillDisk(t, of(t), []int{0, 9, 128})
 		})
 	}
 }

@@ -245,7 +245,7 @@ func (c *checker) entry(at string, e *checkedEntry) {
 	case t == nil:
 		t = &checkedTask{row: map[string]string{"tenant": e.Tenant, "id": e.Task, "cancelled": "0"}, n: -1}
 		c.tasks[name] = t
-		if e.Kind != "task" || e.Step != 0 || e.N != 0 {
+		if e.Kind != "task" && name != "/" || e.Step != 0 || e.N != 0 {
 			c.fault("%s: the first entry of its task, and not its creation", at)
 		}
 	case e.Step == t.step && e.N == t.n+1:
@@ -277,6 +277,10 @@ func (c *checker) entry(at string, e *checkedEntry) {
 	case "action":
 		c.action(at, t, e)
 	case "review", "reopen", "expiry":
+	case "activation", "baseline":
+		if name != "/" {
+			c.fault("%s: an act without a task that stands in one", at)
+		}
 	default:
 		c.fault("%s: a kind that there is not", at)
 	}

@@ -32,7 +32,7 @@ func TestLongFullDisk(t *testing.T) {
 	}
 	for name, of := range victims {
 		t.Run(name, func(t *testing.T) {
-			fillDisk(t, of(t), []int{0, 1, 2, 3, 4, 6, 9, 12, 16, 20, 24, 28, 32, 40, 48, 64})
+			fillDisk(t, of(t), []int{0, 1, 2, 3, 4, 6, 9, 12, 16, 20, 24, 32, 40, 48, 64, 96, 128})
 		})
 	}
 }

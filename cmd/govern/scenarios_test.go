@@ -185,7 +185,9 @@ type tamperedStore struct {
 }
 
 func (s tamperedStore) Apply(ctx context.Context, c dispatch.Commit) error {
-	s.tamper(&c)
+	if c.Task.ID != "" { // the activation before the first decision is of none
+		s.tamper(&c)
+	}
 	return s.Store.Apply(ctx, c)
 }
 

@@ -77,6 +77,9 @@ func (a *app) readConfig(cmd *cobra.Command) (governed, error) {
 // assemble joins a configuration with the policy and the tools that it is about.
 func assemble(ctx context.Context, c config.Config) (governed, error) {
 	made, err := snapshot.New(ctx, c)
+	if err == nil {
+		made.Snapshot.By = operator()
+	}
 	return governed{config: c, source: made.Source, tools: made.Tools, policy: made.Policy, snapshot: made.Snapshot}, err
 }
 

@@ -21,6 +21,11 @@ type Snapshot struct {
 	Tools    map[string]Tool
 	// Limits of proposals.
 	Limits ijson.Limits
+	// By is the operating-system user who put the snapshot in place.
+	By string
+	// Kept gives what Version stands for: the policy with its layers and data, and the configuration. It is kept with the
+	// activation. Nil keeps nothing.
+	Kept func() (policy, config []byte, err error)
 }
 
 // Dispatcher judges proposals and carries out what is allowed. It is safe for concurrent use.
@@ -36,6 +41,9 @@ type pinned struct {
 	*Snapshot
 	// definitions holds the digests of its tools' definitions, by name, as far as they were needed.
 	definitions sync.Map
+	// activating has room for the one who puts the version on record; active says that it is.
+	activating chan struct{}
+	active     atomic.Bool
 }
 
 func (p *pinned) digest(name string, def *Definition) (string, error) {
@@ -58,7 +66,9 @@ func New(store Store, key []byte, clock func() time.Time, s *Snapshot) *Dispatch
 }
 
 // Use makes s the snapshot of every dispatch that starts from now on.
-func (d *Dispatcher) Use(s *Snapshot) { d.snapshot.Store(&pinned{Snapshot: s}) }
+func (d *Dispatcher) Use(s *Snapshot) {
+	d.snapshot.Store(&pinned{Snapshot: s, activating: make(chan struct{}, 1)})
+}
 
 // Snapshot is the one in use.
 func (d *Dispatcher) Snapshot() *Snapshot { return d.snapshot.Load().Snapshot }
@@ -86,6 +96,9 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 	for attempt := 1; attempt <= attempts; attempt++ {
 		facts, tool, err := d.facts(ctx, snap, key, p, o.Mode, call)
 		if err != nil {
+			return Result{}, err
+		}
+		if err := d.activate(ctx, snap); err != nil {
 			return Result{}, err
 		}
 		if facts.crowded() {

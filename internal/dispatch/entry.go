@@ -19,6 +19,9 @@ const (
 	KindReopen   Kind = "reopen"   // a person asked for a new vote
 	KindExpiry   Kind = "expiry"   // approvals passed their wall-clock limit unanswered
 	KindCancel   Kind = "cancel"   // the task was cancelled
+	// Of no task: tenant and task are empty.
+	KindActivation Kind = "activation" // decisions are made under another policy from here on
+	KindBaseline   Kind = "baseline"   // the entries before have leaves only since now
 )
 
 // Entry is one immutable line of the record: its key, its kind and its canonical bytes. The bytes repeat key
@@ -64,8 +67,11 @@ type DecisionEntry struct {
 	Attempt int `json:"attempt"`
 	// Length counts the bytes of a proposal that was none.
 	Length int64 `json:"length,omitzero"`
-	// Input is what the policy saw, and Decision what it answered or what stands for its failure to.
-	Input ijson.Raw `json:"input"`
+	// Operation is the key that names the intended effect, if the call has one.
+	Operation string `json:"operation,omitzero"`
+	// Input is what the policy saw, with its digest, and Decision what it answered or what stands for its failure to.
+	Input       ijson.Raw `json:"input"`
+	InputDigest string    `json:"input_digest"`
 	// Sealed says that seals stand in the input for what is sensitive.
 	Sealed   bool     `json:"sealed,omitzero"`
 	Decision Decision `json:"decision"`
@@ -73,7 +79,11 @@ type DecisionEntry struct {
 	Status    Status `json:"status"`
 	Retryable bool   `json:"retryable,omitzero"`
 	// Detail explains a policy error, a broken tool or a withheld result to people.
-	Detail    string  `json:"detail,omitzero"`
+	Detail string `json:"detail,omitzero"`
+	// Approval is the one that the call waits for, was refused under or has used; Reviewers are those of one that it used.
+	Approval  string   `json:"approval,omitzero"`
+	Reviewers []string `json:"reviewers,omitzero"`
+	// Approvals are those that this dispatch changed.
 	Approvals []Stand `json:"approvals,omitzero"`
 }
 
@@ -114,6 +124,23 @@ type ClosingEntry struct {
 	EntryHeader
 	By        string  `json:"by,omitzero"`
 	Approvals []Stand `json:"approvals,omitzero"`
+}
+
+// ActivationEntry is the body of a KindActivation entry: a process decides under this policy from here on.
+type ActivationEntry struct {
+	EntryHeader
+	PolicyVersion string `json:"policy_version"`
+	// By is the operating-system user whose process it is.
+	By string `json:"by,omitzero"`
+	// Policy and Config are the digests under which the policy with its data and the configuration are kept.
+	Policy string `json:"policy,omitzero"`
+	Config string `json:"config,omitzero"`
+}
+
+// BaselineEntry is the body of a KindBaseline entry: the first Entries of this log are older than its tree.
+type BaselineEntry struct {
+	EntryHeader
+	Entries int64 `json:"entries"`
 }
 
 // Stand is where an approval stands after an entry: the whole of it but the proposal, which is the call of

@@ -45,6 +45,8 @@ var (
 	// ErrNoProposal says that what a person named a call by is none.
 	ErrNoProposal      = &Error{Misuse, "invalid_proposal", "this is not a proposal"}
 	ErrUnknownApproval = &Error{Misuse, "unknown_approval", "there is no such approval"}
+	// ErrUnknownContent says that nothing is kept under a digest.
+	ErrUnknownContent = &Error{Misuse, "unknown_content", "nothing is kept under this digest"}
 	// ErrUnknownRow says that a listing was to begin or to end at a row that the store does not have.
 	ErrUnknownRow = &Error{Misuse, "unknown_row", "there is no such row"}
 	// ErrMoved says that the state changed between reading and writing; the caller decides again.

@@ -43,8 +43,17 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 		c.lapse(f, status)
 	}
 
-	decision := DecisionEntry{CallID: f.Call.id(), Actor: f.Task.Actor, Door: f.Door, Attempt: f.Attempt, Input: f.Asked,
-		Sealed: f.Call.SealedArguments != nil, Decision: d, Status: status, Retryable: retryable, Detail: detail, Approvals: standsOf(c.Approvals)}
+	decision := DecisionEntry{CallID: f.Call.id(), Actor: f.Task.Actor, Door: f.Door, Attempt: f.Attempt, Operation: f.Call.Key,
+		Input: f.Asked, InputDigest: ijson.Digest("govern input v1", f.Asked), Sealed: f.Call.SealedArguments != nil, Decision: d, Status: status, Retryable: retryable,
+		Detail: detail, Approvals: standsOf(c.Approvals)}
+	if a := c.subject(f); a != nil {
+		switch {
+		case a.State != Consumed:
+			decision.Approval = a.ID
+		case len(c.Approvals) > 0: // used by this very dispatch
+			decision.Approval, decision.Reviewers = a.ID, a.reviewers()
+		}
+	}
 	if f.Call.Malformed != "" {
 		decision.Length = f.Call.Length
 	}
@@ -159,13 +168,18 @@ func (c *Commit) standing(f Facts, status Status) *ResultApproval {
 	default:
 		return nil
 	}
-	if n := len(c.Approvals); n > 0 && c.Approvals[n-1].State != Withdrawn {
-		return resultApproval(c.Approvals[n-1].Approval)
-	}
-	if a := f.approval(); a != nil {
+	if a := c.subject(f); a != nil {
 		return resultApproval(*a)
 	}
 	return nil
+}
+
+// subject is the approval of this call as the commit leaves it, if there is one that counts.
+func (c *Commit) subject(f Facts) *Approval {
+	if n := len(c.Approvals); n > 0 && c.Approvals[n-1].State != Withdrawn {
+		return &c.Approvals[n-1].Approval
+	}
+	return f.approval()
 }
 
 func (a *Approval) reviewers() []string {

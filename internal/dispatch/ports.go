@@ -60,6 +60,11 @@ type Reader interface {
 	// EntriesIn gives a part of the entries of one kind, in the same order and in the same way. Its ends are entries of
 	// the task, if there is one. What it costs does not depend on how many entries there are before and behind that part.
 	EntriesIn(ctx context.Context, tenant, task string, kind Kind, span Span[Place]) iter.Seq2[Entry, error]
+	// EntriesFrom gives the entries of every tenant and task, and those of none, in the order of the log, from the one of
+	// that number on; the first is 0. It reads like Entries.
+	EntriesFrom(ctx context.Context, n int64) iter.Seq2[Entry, error]
+	// Content gives what is kept under a digest, and ErrUnknownContent if nothing is.
+	Content(ctx context.Context, digest string) ([]byte, error)
 	// LastEntry gives that entry of a kind which was committed last, of all tasks of the tenant, if there is one.
 	LastEntry(ctx context.Context, tenant string, kind Kind) (e Entry, found bool, err error)
 }
@@ -96,7 +101,16 @@ type Commit struct {
 	// Operation and Record are created; that another exists already fails the commit.
 	Operation *Operation
 	Record    *Record
-	Entries   []Entry
+	// Contents are kept for good, unless they are already.
+	Contents []Content
+	Entries  []Entry
+}
+
+// Content is what entries name by a digest alone: the policy and the configuration of an activation.
+type Content struct {
+	// Digest is the lower-case hex SHA-256 of Bytes.
+	Digest string
+	Bytes  []byte
 }
 
 // ApprovalChange is an approval's row after a change, and the state that the row must have had before.

@@ -75,6 +75,7 @@ func Decisions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, err
 		if in.Call.Signature != nil {
 			row.Signature = *in.Call.Signature
 		}
+		row.Approval = e.Approval
 		if n := len(e.Approvals); n > 0 {
 			row.Approval = e.Approvals[n-1].ID
 		}

@@ -41,11 +41,10 @@ type Edge struct {
 // Size is the number of leaves.
 func (e *Edge) Size() int64 { return e.size }
 
-// Append adds a leaf and gives the hashes that it completes: its own, then that of each subtree of which it is the last
-// leaf, from the bottom up.
-func (e *Edge) Append(leaf Hash) []Hash {
-	completed := make([]Hash, 1, 1+bits.TrailingZeros64(uint64(e.size+1)))
-	completed[0] = leaf
+// Append adds a leaf and appends the hashes that it completes to completed: its own, then that of each subtree of which it
+// is the last leaf, from the bottom up.
+func (e *Edge) Append(leaf Hash, completed []Hash) []Hash {
+	completed = append(completed, leaf)
 	h := leaf
 	for left := e.size; left&1 == 1; left >>= 1 {
 		last := len(e.roots) - 1
@@ -97,3 +96,6 @@ func Completed(node int64) (leaf int64, place int) {
 	level, n := tlog.SplitStoredHashIndex(node)
 	return (n+1)<<level - 1, level
 }
+
+// LeafNode numbers the node of a leaf.
+func LeafNode(leaf int64) int64 { return tlog.StoredHashIndex(0, leaf) }

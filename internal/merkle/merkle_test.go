@@ -34,7 +34,7 @@ func TestKnownRoots(t *testing.T) {
 		if size < len(leaves) {
 			leaf, err := hex.DecodeString(leaves[size])
 			require.NoError(t, err)
-			e.Append(Leaf(leaf))
+			e.Append(Leaf(leaf), nil)
 		}
 	}
 }
@@ -58,7 +58,7 @@ func TestEdgeAsOthersHaveIt(t *testing.T) {
 		want, err := tlog.StoredHashes(n, entry, reader)
 		require.NoError(t, err)
 		stored = append(stored, want...)
-		byLeaf[n] = e.Append(Leaf(entry))
+		byLeaf[n] = e.Append(Leaf(entry), nil)
 		require.Equal(t, want, byLeaf[n])
 		require.NoError(t, other.Append(rfc6962.DefaultHasher.HashLeaf(entry), nil))
 

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -45,6 +46,8 @@ type Options struct {
 // Policy is one immutable policy, compiled once. It is safe for concurrent use.
 type Policy struct {
 	version  string
+	source   Source
+	data     map[string]any // with the profiles, without the version
 	outcomes []Outcome
 	layers   []LayerInfo
 	compiler *ast.Compiler
@@ -73,8 +76,9 @@ func New(ctx context.Context, o Options) (_ *Policy, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("the policy's version: %w", err)
 	}
-	data["govern"] = map[string]any{"version": version}
-	store, err := newStore(data)
+	versioned := maps.Clone(data)
+	versioned["govern"] = map[string]any{"version": version}
+	store, err := newStore(versioned)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +96,7 @@ func New(ctx context.Context, o Options) (_ *Policy, err error) {
 	if timeout <= 0 {
 		timeout = DefaultTimeout
 	}
-	return &Policy{version: version, outcomes: made.outcomes, layers: made.layers, compiler: compiler, decision: decision, gate: gate, timeout: timeout}, nil
+	return &Policy{version: version, source: o.Source, data: data, outcomes: made.outcomes, layers: made.layers, compiler: compiler, decision: decision, gate: gate, timeout: timeout}, nil
 }
 
 // faulty turns a panic into an error: no policy, however wrong, ends the process that loads it.

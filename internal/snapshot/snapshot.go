@@ -162,6 +162,10 @@ func Compile(ctx context.Context, c config.Config, source opa.Source, registered
 		return nil, nil, err
 	}
 	s.Version, s.Decider = policy.Version(), policy
+	s.Kept = func() ([]byte, []byte, error) {
+		kept, err := policy.Kept()
+		return kept, permissions, err
+	}
 	return policy, s, nil
 }
 

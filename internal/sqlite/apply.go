@@ -10,6 +10,7 @@ import (
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/merkle"
 )
 
 // Apply makes a commit durable, all of it or none.
@@ -33,6 +34,7 @@ func (s *Store) Apply(ctx context.Context, commit dispatch.Commit) error {
 type rows struct {
 	dispatch.Commit
 	approvals []approvalRow
+	leaves    []merkle.Hash // of the entries
 	// operationSealed and recordSealed are the exact bytes beside what has seals, encrypted.
 	operationSealed, recordSealed []byte
 	// size is about what the rows take in the write-ahead log.
@@ -77,11 +79,16 @@ func encode(c dispatch.Commit) (rows, error) {
 		keys = append(keys, c.Record.Task)
 		r.size += int64(len(c.Record.Value))
 	}
+	r.leaves = make([]merkle.Hash, 0, len(c.Entries))
 	for _, e := range c.Entries {
 		keys = append(keys, e.Task)
+		r.leaves = append(r.leaves, merkle.Leaf(e.Body))
 		r.size += int64(len(e.Body))
 	}
-	r.size += int64(1+len(keys)) * rowSize
+	for _, v := range c.Contents {
+		r.size += int64(len(v.Bytes))
+	}
+	r.size += int64(1+len(keys)+len(r.leaves)+len(c.Contents)) * rowSize
 	for _, key := range keys {
 		if key != c.Task.TaskKey {
 			return rows{}, fmt.Errorf("a commit of task %q holds a row of task %q", c.Task.TaskKey, key)
@@ -90,16 +97,16 @@ func encode(c dispatch.Commit) (rows, error) {
 	return r, nil
 }
 
-// insert writes the rows. The task's row goes first: its revision is the guard of all others, and a commit that is
-// refused there has written nothing; begun says that it came further.
-func (r *rows) insert(conn *sqlite.Conn) (begun bool, err error) {
+// insert writes the rows behind as many entries as there are. The task's row goes first: its revision is the guard of all
+// others, and a commit that is refused there has written nothing; begun says that it came further.
+func (r *rows) insert(conn *sqlite.Conn, entries int64) (begun bool, err error) {
 	if err := r.insertTask(conn); err != nil {
 		return false, err
 	}
-	return true, r.insertOthers(conn)
+	return true, r.insertOthers(conn, entries)
 }
 
-func (r *rows) insertOthers(conn *sqlite.Conn) error {
+func (r *rows) insertOthers(conn *sqlite.Conn, entries int64) error {
 	for _, a := range r.approvals {
 		if err := a.insert(conn); err != nil {
 			return err
@@ -115,8 +122,18 @@ func (r *rows) insertOthers(conn *sqlite.Conn) error {
 			return err
 		}
 	}
+	for _, v := range r.Contents {
+		err := each(conn, sqlContentKeep, func(stmt *sqlite.Stmt) {
+			stmt.SetText(":digest", v.Digest)
+			stmt.SetBytes(":bytes", v.Bytes)
+		}, nil)
+		if err != nil {
+			return err
+		}
+	}
 	for _, e := range r.Entries {
-		if err := guarded(conn, sqlEntryCreate, func(stmt *sqlite.Stmt) { bindEntry(stmt, e) }); err != nil {
+		entries++
+		if err := guarded(conn, sqlEntryCreate, func(stmt *sqlite.Stmt) { bindEntry(stmt, entries, e) }); err != nil {
 			return err
 		}
 	}
@@ -248,7 +265,8 @@ func bindRecord(stmt *sqlite.Stmt, r *dispatch.Record, sealed []byte) {
 	setBytes(stmt, ":sealed", sealed)
 }
 
-func bindEntry(stmt *sqlite.Stmt, e dispatch.Entry) {
+func bindEntry(stmt *sqlite.Stmt, seq int64, e dispatch.Entry) {
+	stmt.SetInt64(":seq", seq)
 	stmt.SetText(":tenant", e.Task.Tenant)
 	stmt.SetText(":task", e.Task.ID)
 	stmt.SetInt64(":step", int64(e.Step))

@@ -118,6 +118,10 @@ func (db *database) explain(err error) error {
 	if err == nil || db.inMemory() {
 		return err
 	}
+	if _, ok := errors.AsType[*unverifiedError](err); ok {
+		return fmt.Errorf("%s: %w; something other than govern changed it, and nothing was written. See what it was with: govern log verify --state %[1]s; "+
+			"keep the file as it is for whoever looks into it, and put back the newest backup with its key", db.name, err)
+	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultNotADB:
 		return fmt.Errorf("%s is not a SQLite file, and was left as it is; give the store another path, or restore the file from a backup: %w", db.name, err)

@@ -58,3 +58,27 @@ func entriesIn[At any](ctx context.Context, r *Reader, tenant, task string, kind
 	}
 	return l.in(ctx, r.readers, span)
 }
+
+// EntriesFrom gives the entries of every tenant and task in the order of the log, from a leaf on.
+func (r *Reader) EntriesFrom(ctx context.Context, leaf int64) iter.Seq2[dispatch.Entry, error] {
+	s := stream[dispatch.Entry, int64]{sql: sqlEntriesFrom, scan: scanEntry, at: bySeq.of, size: entrySize,
+		bind: func(stmt *sqlite.Stmt, after int64) { stmt.SetInt64(":after", after) }}
+	return func(yield func(dispatch.Entry, error) bool) { s.read(ctx, r.readers, leaf, 0, yield) }
+}
+
+// Content gives what is kept under a digest.
+func (r *Reader) Content(ctx context.Context, digest string) ([]byte, error) {
+	var found *[]byte
+	err := r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+		found, err = one(conn, sqlContent, func(stmt *sqlite.Stmt) { stmt.SetText(":digest", digest) },
+			func(stmt *sqlite.Stmt) ([]byte, error) { return getBytes(stmt, "bytes"), nil })
+		return err
+	})
+	if err == nil && found == nil {
+		err = dispatch.ErrUnknownContent
+	}
+	if err != nil {
+		return nil, err
+	}
+	return *found, nil
+}

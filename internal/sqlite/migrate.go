@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"time"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
@@ -100,16 +101,19 @@ func (db *database) version(conn *sqlite.Conn) (int, error) {
 	return version, nil
 }
 
-// prepare makes the database one of this version and gets its key, in one transaction: of several processes that
+// firstWithTree is the version whose migration brought the tree over the log.
+const firstWithTree = 4
+
+// prepare makes the database one of this version, gets its key and looks at the end of its log, in one transaction: of several processes that
 // start at once, one does it and the others find it done.
-func prepare(ctx context.Context, conn *sqlite.Conn, db *database, getKey func(*sqlite.Conn) ([]byte, error)) (key []byte, err error) {
+func prepare(ctx context.Context, conn *sqlite.Conn, db *database, getKey func(*sqlite.Conn) ([]byte, error)) (tip tip, err error) {
 	if !db.inMemory() {
 		if err := db.useWAL(ctx, conn); err != nil {
-			return nil, err
+			return tip, err
 		}
 	}
 	if err := db.begin(conn); err != nil {
-		return nil, err
+		return tip, err
 	}
 	defer func() {
 		if err != nil && !conn.AutocommitEnabled() {
@@ -118,15 +122,25 @@ func prepare(ctx context.Context, conn *sqlite.Conn, db *database, getKey func(*
 	}()
 	version, err := db.version(conn)
 	if err != nil {
-		return nil, err
+		return tip, err
 	}
 	if err := migrate(conn, version); err != nil {
-		return nil, err
+		return tip, err
 	}
-	if key, err = getKey(conn); err != nil {
-		return nil, err
+	key, err := getKey(conn)
+	if err != nil {
+		return tip, err
 	}
-	return key, execute(conn, "COMMIT")
+	tip = newTip(key)
+	if version < firstWithTree {
+		err = tip.adopt(conn, time.Now())
+	} else {
+		err = tip.checkTail(conn)
+	}
+	if err != nil {
+		return tip, err
+	}
+	return tip, execute(conn, "COMMIT")
 }
 
 // useWAL switches the file to a write-ahead log, which it then stays in.

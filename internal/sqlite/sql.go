@@ -8,6 +8,21 @@ var (
 	//go:embed sql/meta_create.sql
 	sqlMetaCreate string
 
+	//go:embed sql/meta_change.sql
+	sqlMetaChange string
+
+	//go:embed sql/tree_add.sql
+	sqlTreeAdd string
+	//go:embed sql/tree_leaf.sql
+	sqlTreeLeaf string
+	//go:embed sql/tree_last.sql
+	sqlTreeLast string
+
+	//go:embed sql/content.sql
+	sqlContent string
+	//go:embed sql/content_keep.sql
+	sqlContentKeep string
+
 	//go:embed sql/task.sql
 	sqlTask string
 	//go:embed sql/tasks.sql
@@ -68,6 +83,8 @@ var (
 
 	//go:embed sql/entries.sql
 	sqlEntries string
+	//go:embed sql/entries_from.sql
+	sqlEntriesFrom string
 	//go:embed sql/entries_of_task.sql
 	sqlEntriesOfTask string
 	//go:embed sql/entry.sql

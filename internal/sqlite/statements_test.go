@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/assert"
@@ -49,20 +50,20 @@ func TestStatementsOfADispatch(t *testing.T) {
 			_, err := s.Load(t.Context(), c.Task.TaskKey, lookup)
 			assert.NoError(t, err)
 		}))
-	one := []string{"BEGIN IMMEDIATE"}
-	one = append(append(one, rows...), "COMMIT")
+	leaves := []string{sqlTreeAdd, sqlTreeAdd}
+	one := slices.Concat([]string{"BEGIN IMMEDIATE", sqlMeta}, rows, leaves, []string{sqlMetaChange, "COMMIT"})
 	assert.Equal(t, one, ran(t, func() { assert.NoError(t, s.Apply(t.Context(), c)) }))
 
-	many := []string{"BEGIN IMMEDIATE"}
+	many, grown := []string{"BEGIN IMMEDIATE", sqlMeta}, []string{}
 	var batch []*request
 	for _, task := range tasks[1:] {
 		c, _ := draft(task)
 		r, err := encode(c)
 		require.NoError(t, err)
 		batch = append(batch, &request{rows: r})
-		many = append(many, rows...)
+		many, grown = append(many, rows...), append(grown, leaves...)
 	}
-	many = append(many, "COMMIT")
+	many = slices.Concat(many, grown, []string{sqlMetaChange, "COMMIT"})
 	assert.Equal(t, many, ran(t, func() { s.writer.run(batch) }))
 	for _, req := range batch {
 		assert.NoError(t, req.err)

@@ -96,20 +96,20 @@ func start(ctx context.Context, db *database, h *holds, getKey func(*sqlite.Conn
 	if err != nil {
 		return nil, err
 	}
-	key, err := prepare(ctx, conn, db, getKey)
+	tip, err := prepare(ctx, conn, db, getKey)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	box, err := seal.New(key)
+	box, err := seal.New(tip.key)
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	s := &Store{key: key, Reader: Reader{newReaders(db), box}, holds: h}
+	s := &Store{key: tip.key, Reader: Reader{newReaders(db), box}, holds: h}
 	var log *checkpointer
 	if !db.inMemory() {
 		log = newCheckpointer(db)
 	}
-	s.writer = newWriter(db, conn, log)
+	s.writer = newWriter(db, conn, tip, log)
 	// The writer's connection goes last: only one that may write can leave the file without a WAL.
 	s.close = sync.OnceValue(func() error {
 		s.writer.stop()

@@ -10,6 +10,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/merkle"
 )
 
 // What one transaction takes. A sync costs more than hundreds of commits, so callers share them.
@@ -24,6 +25,8 @@ const (
 type writer struct {
 	db       *database
 	conn     *sqlite.Conn // nil after a failure that it did not survive; the next batch opens another
+	tip      tip
+	leaves   []merkle.Hash // room for those of a batch
 	requests chan *request
 	stopping chan struct{}
 	stopped  chan struct{}
@@ -43,9 +46,9 @@ type request struct {
 	done chan error
 }
 
-func newWriter(db *database, conn *sqlite.Conn, log *checkpointer) *writer {
+func newWriter(db *database, conn *sqlite.Conn, tip tip, log *checkpointer) *writer {
 	w := &writer{
-		db: db, conn: conn,
+		db: db, conn: conn, tip: tip,
 		requests: make(chan *request),
 		stopping: make(chan struct{}),
 		stopped:  make(chan struct{}),
@@ -202,6 +205,7 @@ func (w *writer) run(batch []*request) {
 		defer w.db.gate.Unlock()
 	}
 	if err := w.transact(batch); err != nil {
+		w.tip.forget()
 		for _, req := range batch {
 			req.err = w.db.explain(err)
 		}
@@ -231,6 +235,9 @@ func (w *writer) transact(batch []*request) (err error) {
 		err = w.insertApart(batch)
 	}
 	if err == nil {
+		err = w.grow(batch)
+	}
+	if err == nil {
 		err = w.db.gone()
 	}
 	if err != nil {
@@ -247,7 +254,18 @@ func (w *writer) begin() error {
 		return err
 	}
 	w.transactions.Add(1)
-	return nil
+	return w.tip.refresh(w.conn)
+}
+
+// grow adds the entries of the commits that were not refused to the tree.
+func (w *writer) grow(batch []*request) error {
+	w.leaves = w.leaves[:0]
+	for _, req := range batch {
+		if req.err == nil {
+			w.leaves = append(w.leaves, req.rows.leaves...)
+		}
+	}
+	return w.tip.grow(w.conn, w.leaves)
 }
 
 func undone(err error) error { return fmt.Errorf("the commit was undone: %w", err) }
@@ -255,13 +273,17 @@ func undone(err error) error { return fmt.Errorf("the commit was undone: %w", er
 // insert writes commits as if none would be refused after its task's row, as hardly any is: a savepoint for each
 // would have SQLite copy every page before it changes. It stops at one that was refused halfway.
 func (w *writer) insert(batch []*request) (halfway bool, err error) {
+	entries := w.tip.edge.Size()
 	for _, req := range batch {
-		begun, err := req.rows.insert(w.conn)
+		begun, err := req.rows.insert(w.conn, entries)
 		if err != nil && !refusal(err) {
 			return false, err
 		}
 		if req.err = err; err != nil && begun {
 			return true, nil
+		}
+		if err == nil {
+			entries += int64(len(req.rows.Entries))
 		}
 	}
 	return false, nil
@@ -269,11 +291,12 @@ func (w *writer) insert(batch []*request) (halfway bool, err error) {
 
 // insertApart writes each commit within a savepoint, so that one that is refused leaves the others of its batch alone.
 func (w *writer) insertApart(batch []*request) error {
+	entries := w.tip.edge.Size()
 	for _, req := range batch {
 		if err := execute(w.conn, "SAVEPOINT attempt"); err != nil {
 			return err
 		}
-		if _, req.err = req.rows.insert(w.conn); req.err != nil {
+		if _, req.err = req.rows.insert(w.conn, entries); req.err != nil {
 			if !refusal(req.err) {
 				return req.err
 			}
@@ -283,6 +306,9 @@ func (w *writer) insertApart(batch []*request) error {
 		}
 		if err := execute(w.conn, "RELEASE attempt"); err != nil {
 			return err
+		}
+		if req.err == nil {
+			entries += int64(len(req.rows.Entries))
 		}
 	}
 	return nil

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) dispatch.Store) {
 		{"effects", effects},
 		{"sealed", sealed},
 		{"entries", entries},
+		{"log", log},
 		{"spans", spans},
 		{"commits", commits},
 		{"holds", holds},

@@ -1,2 +1,2 @@
-INSERT INTO entries (tenant, task, step, n, kind, body)
-VALUES (:tenant, :task, :step, :n, :kind, :body)
+INSERT INTO entries (seq, tenant, task, step, n, kind, body)
+VALUES (:seq, :tenant, :task, :step, :n, :kind, :body)

@@ -1,0 +1,1 @@
+SELECT bytes FROM contents WHERE digest = :digest

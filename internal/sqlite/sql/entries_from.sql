@@ -1,0 +1,1 @@
+SELECT * FROM entries WHERE seq > :after ORDER BY seq

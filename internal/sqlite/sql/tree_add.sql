@@ -1,0 +1,1 @@
+INSERT INTO tree (leaf, hashes) VALUES (:leaf, :hashes)

@@ -1,0 +1,1 @@
+SELECT hashes FROM tree WHERE leaf = :leaf
