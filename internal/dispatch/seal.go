@@ -160,6 +160,10 @@ func (o Outcome) sealed(s sealer, def *Definition, sensitive []ijson.Raw) (Outco
 // many by chance, and is looked for as a whole.
 const leastEcho = 4
 
+// mostEchoes bounds the texts that are looked for, since an agent chooses how many there are. What comes of a call with
+// more is sealed as a whole.
+const mostEchoes = 64
+
 // echoes finds parts of a value that repeat what is sensitive: the whole of it, or a name, a string or a number in it.
 type echoes struct {
 	sealer
@@ -178,9 +182,10 @@ func newEchoes(s sealer, sensitive, seals []ijson.Raw) *echoes {
 	for _, v := range sensitive {
 		e.values[string(v)] = true
 		for _, text := range textsOf(v) {
-			if e.texts[text] = true; utf8.RuneCountInString(text) >= leastEcho {
+			if !e.texts[text] && utf8.RuneCountInString(text) >= leastEcho {
 				e.inside = append(e.inside, text)
 			}
+			e.texts[text] = true
 		}
 	}
 	return e
@@ -211,8 +216,11 @@ type part struct {
 
 // seal seals the greatest parts of a canonical value that repeat something.
 func (e *echoes) seal(value ijson.Raw) (ijson.Raw, error) {
-	if len(e.values) == 0 {
+	switch {
+	case len(e.values) == 0:
 		return value, nil
+	case len(e.inside) > mostEchoes:
+		return e.sealer.seal(value)
 	}
 	var failed error
 	finish := func(p part, repeats bool) part {
@@ -292,15 +300,19 @@ func unnamed(found []Violation, schema, value ijson.Raw) []Violation {
 		words[word] = true
 	}
 	out := make([]Violation, 0, len(found))
+	at := map[string]ijson.Raw{"": value} // what was gone through: an agent chooses how long the ways are
 	for _, v := range found {
 		known := ""
 		for _, token := range ijson.Tokens(v.Path) {
-			around, _ := ijson.Lookup(value, known)
+			around := at[known]
 			if !words[token] && around.Kind() != '[' {
 				v.Message = "has something in it under a name that is not shown, which " + v.Message
 				break
 			}
-			known += "/" + ijson.EscapeToken(token)
+			step := "/" + ijson.EscapeToken(token)
+			if known += step; at[known] == nil {
+				at[known], _ = ijson.Lookup(around, step)
+			}
 		}
 		v.Path = known
 		out = append(out, v)

@@ -5,8 +5,10 @@ import (
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/stretchr/testify/assert"
@@ -73,6 +75,27 @@ func TestEchoes(t *testing.T) {
 		require.NoError(t, err)
 		assert.Equal(t, c.want, string(got), name)
 	}
+}
+
+// However many texts an agent calls sensitive, and however often it repeats them, it takes no time to speak of.
+func TestManyEchoes(t *testing.T) {
+	parts := make([]string, 100_000)
+	for i := range parts {
+		parts[i] = fmt.Sprintf("%05d", i)
+	}
+	value, err := ijson.Marshal(parts)
+	require.NoError(t, err)
+	few, err := ijson.Marshal(parts[:mostEchoes])
+	require.NoError(t, err)
+	begun := time.Now()
+	got, err := newEchoes(testSealer, []ijson.Raw{value}, nil).seal(ijson.Raw(`["00099"]`))
+	require.NoError(t, err)
+	assert.Contains(t, string(got), "$sealed", "as a whole, since there are too many")
+	got, err = newEchoes(testSealer, []ijson.Raw{few}, nil).seal(value)
+	require.NoError(t, err)
+	assert.Contains(t, string(got), `"00099"`)
+	assert.NotContains(t, string(got), `"00063"`)
+	assert.Less(t, time.Since(begun), 10*time.Second)
 }
 
 // A seal that was made stays one, even if the digest happens to hold what is sensitive; what has the form of one does not.
