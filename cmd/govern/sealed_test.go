@@ -63,7 +63,7 @@ tools:
     resource: readable
     sensitive_output: [/text]
     schema: {type: object, additionalProperties: false, required: [path], properties: {path: {type: string}}}
-    output: {type: object, required: [text], properties: {text: {type: string}}}
+    output: {type: object, required: [text], properties: {text: {type: string}}, additionalProperties: {type: string}}
 `
 
 const vaultScenario = `
@@ -481,13 +481,13 @@ func TestB076BrokenToolsKeepTheirSecrets(t *testing.T) {
 	}
 	l := newVaultLab(t)
 	l.swap("get_secret", func(_ dispatch.Tool, c dispatch.Call) dispatch.Outcome {
-		return dispatch.Outcome{Status: dispatch.StatusOK, Ran: true, Value: ijson.Raw(`{"text":{"S3CR3T":1}}`)}
+		return dispatch.Outcome{Status: dispatch.StatusOK, Ran: true, Value: ijson.Raw(`{"S3CR3T":["S3CR3T"],"text":{"S3CR3T":1}}`)}
 	})
 	r := l.propose(call("d1", "get_secret", map[string]any{"path": "/vault/key"}))
 	assert.Equal(t, dispatch.StatusInvalidResult, r.Status)
 	entries := l.entries()
 	last := string(entries[len(entries)-1].Body)
-	assert.Contains(t, last, "get_secret: the result breaks the output schema: /text must be a string")
+	assert.Contains(t, last, "get_secret: the result breaks the output schema: has something in it under a name that is not shown, which must be a string; /text must be a string")
 	assert.NotContains(t, last, "S3CR3T")
 }
 
