@@ -437,6 +437,20 @@ func TestB076ReplaysAreExact(t *testing.T) {
 	}
 }
 
+// What is sensitive in what a tool gives is so wherever else it gives it.
+func TestB076OutputRepeatsItself(t *testing.T) {
+	l := newVaultLab(t)
+	l.swap("get_secret", func(_ dispatch.Tool, _ dispatch.Call) dispatch.Outcome {
+		return dispatch.Outcome{Status: dispatch.StatusOK, Ran: true, Value: ijson.Raw(`{"text":"D0CUM3NT","url":"/?key=D0CUM3NT","way":"in"}`)}
+	})
+	r := l.propose(call("d1", "get_secret", map[string]any{"path": "/vault/key"}))
+	assert.Equal(t, `{"text":"D0CUM3NT","url":"/?key=D0CUM3NT","way":"in"}`, string(r.Value))
+	entries := l.entries()
+	last := string(entries[len(entries)-1].Body)
+	assert.NotContains(t, last, "D0CUM3NT")
+	assert.Contains(t, last, `"way":"in"`)
+}
+
 // swap gives a tool another way to run.
 func (l *lab) swap(tool string, run func(dispatch.Tool, dispatch.Call) dispatch.Outcome) {
 	changed := *l.snapshot
