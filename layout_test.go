@@ -41,7 +41,7 @@ var mayImport = map[string][]string{
 	"cmd/govern": {".", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
 		"internal/opa", "internal/scenario", "internal/snapshot", "internal/sqlite", "internal/tools", "internal/watch"},
 	"bench/stock": {},
-	"bench":       {".", "bench/stock", "internal/config", "internal/dispatch", "internal/ijson", "internal/snapshot", "internal/sqlite"},
+	"bench":       {".", "bench/stock", "internal/config", "internal/dispatch", "internal/ijson", "internal/merkle", "internal/snapshot", "internal/sqlite"},
 }
 
 // onlyIn names the packages in which a library with sharp edges may be touched. Beside them bench uses OPA, a driver of

@@ -102,6 +102,13 @@ func (s size) copies(ctx context.Context, file string, pattern dispatch.Commit) 
 	if err != nil {
 		return nil, err
 	}
+	leaves, err := openTree(ctx, db, file)
+	if err != nil {
+		return nil, err
+	}
+	if err := leaves.plant(ctx, db); err != nil {
+		return nil, err
+	}
 	rows, err := db.QueryContext(ctx, "SELECT id FROM others ORDER BY random()")
 	if err != nil {
 		return nil, err

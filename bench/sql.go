@@ -67,6 +67,7 @@ const (
 type program struct {
 	db                                       *sql.DB
 	task, approval, operation, record, entry *sql.Stmt
+	tree                                     *tree
 }
 
 func openProgram(ctx context.Context, file string, connections int) (*program, error) {
@@ -77,15 +78,14 @@ func openProgram(ctx context.Context, file string, connections int) (*program, e
 	db.SetMaxOpenConns(connections)
 	db.SetMaxIdleConns(connections)
 	p := &program{db: db}
-	for _, s := range []struct {
-		stmt **sql.Stmt
-		text string
-	}{
-		{&p.task, changeTask}, {&p.approval, changeApproval}, {&p.operation, createOperation}, {&p.record, createRecord}, {&p.entry, createEntry},
-	} {
-		if *s.stmt, err = db.PrepareContext(ctx, s.text); err != nil {
-			return nil, errors.Join(err, db.Close())
-		}
+	err = prepareAll(ctx, db, map[**sql.Stmt]string{
+		&p.task: changeTask, &p.approval: changeApproval, &p.operation: createOperation, &p.record: createRecord, &p.entry: createEntry,
+	})
+	if err == nil {
+		p.tree, err = openTree(ctx, db, file)
+	}
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
 	}
 	return p, nil
 }
@@ -96,12 +96,22 @@ func (p *program) settle(ctx context.Context, s *state) error {
 	if err != nil {
 		return err
 	}
-	for _, e := range s.ballast(dispatch.TaskKey{Tenant: "settling", ID: name('t')}) {
-		if _, err := tx.StmtContext(ctx, p.entry).ExecContext(ctx, e.Task.Tenant, e.Task.ID, e.Step, e.N, e.Kind, []byte(e.Body)); err != nil {
-			return errors.Join(err, tx.Rollback())
-		}
+	if err := p.log(ctx, tx, s.ballast(dispatch.TaskKey{Tenant: "settling", ID: name('t')})); err != nil {
+		return errors.Join(err, tx.Rollback())
 	}
 	return tx.Commit()
+}
+
+// log writes entries and their leaves.
+func (p *program) log(ctx context.Context, tx *sql.Tx, entries []dispatch.Entry) error {
+	bodies := make([][]byte, len(entries))
+	for i, e := range entries {
+		bodies[i] = e.Body
+		if err := one(ctx, tx, p.entry, e.Task.Tenant, e.Task.ID, e.Step, e.N, e.Kind, bodies[i]); err != nil {
+			return err
+		}
+	}
+	return p.tree.grow(ctx, tx, bodies)
 }
 
 func (p *program) apply(ctx context.Context, c dispatch.Commit) error {
@@ -125,25 +135,24 @@ func (p *program) write(ctx context.Context, tx *sql.Tx, c dispatch.Commit) erro
 	if err != nil {
 		return err
 	}
-	one := func(stmt *sql.Stmt, args ...any) error {
-		result, err := tx.StmtContext(ctx, stmt).ExecContext(ctx, args...)
-		if err != nil {
-			return err
-		}
-		n, err := result.RowsAffected()
-		if err == nil && n != 1 {
-			err = dispatch.ErrMoved
-		}
+	return errors.Join(
+		one(ctx, tx, p.task, t.Steps, t.Spent.Cost, t.Spent.Attempts, t.Spent.Output, dispatch.FormatTime(t.Updated), t.Entries, t.Revision, t.Tenant, t.ID, c.Revision),
+		one(ctx, tx, p.approval, a.State, string(terms), string(votes), a.ExpiresAtStep, dispatch.FormatTime(a.ExpiresAt), a.PolicyVersion, a.Task.Tenant, a.ID, a.From),
+		one(ctx, tx, p.operation, o.Task.Tenant, o.Task.ID, o.Actor, o.Key, o.Signature, o.Tool, o.Step, []byte(o.Result)),
+		one(ctx, tx, p.record, r.Task.Tenant, r.Task.ID, r.Tool, r.Target, []byte(r.Value)),
+		p.log(ctx, tx, c.Entries),
+	)
+}
+
+// one runs a statement that must change exactly one row.
+func one(ctx context.Context, tx *sql.Tx, stmt *sql.Stmt, args ...any) error {
+	result, err := tx.StmtContext(ctx, stmt).ExecContext(ctx, args...)
+	if err != nil {
 		return err
 	}
-	errs := []error{
-		one(p.task, t.Steps, t.Spent.Cost, t.Spent.Attempts, t.Spent.Output, dispatch.FormatTime(t.Updated), t.Entries, t.Revision, t.Tenant, t.ID, c.Revision),
-		one(p.approval, a.State, string(terms), string(votes), a.ExpiresAtStep, dispatch.FormatTime(a.ExpiresAt), a.PolicyVersion, a.Task.Tenant, a.ID, a.From),
-		one(p.operation, o.Task.Tenant, o.Task.ID, o.Actor, o.Key, o.Signature, o.Tool, o.Step, []byte(o.Result)),
-		one(p.record, r.Task.Tenant, r.Task.ID, r.Tool, r.Target, []byte(r.Value)),
+	n, err := result.RowsAffected()
+	if err == nil && n != 1 {
+		err = dispatch.ErrMoved
 	}
-	for _, e := range c.Entries {
-		errs = append(errs, one(p.entry, e.Task.Tenant, e.Task.ID, e.Step, e.N, e.Kind, []byte(e.Body)))
-	}
-	return errors.Join(errs...)
+	return err
 }

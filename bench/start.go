@@ -28,7 +28,7 @@ var start = subject{
 		if out, err := build.CombinedOutput(); err != nil {
 			return nil, fmt.Errorf("go build: %w\n%s", err, out)
 		}
-		b := binary{file: file, dir: e.dir}
+		b := executable{file: file, dir: e.dir}
 		return []duel{
 			{a: func(ctx context.Context) (float64, error) {
 				s, err := b.again(ctx)
@@ -46,7 +46,7 @@ var start = subject{
 	},
 }
 
-type binary struct{ file, dir string }
+type executable struct{ file, dir string }
 
 // started is what one process showed.
 type started struct {
@@ -57,7 +57,7 @@ type started struct {
 func (s started) milliseconds() float64 { return s.took.Seconds() * 1000 }
 
 // again starts govern on a state that another process has left.
-func (b binary) again(ctx context.Context) (started, error) {
+func (b executable) again(ctx context.Context) (started, error) {
 	state := name('s')
 	if _, err := b.toFirstResult(ctx, state); err != nil {
 		return started{}, err
@@ -67,7 +67,7 @@ func (b binary) again(ctx context.Context) (started, error) {
 
 // toFirstResult starts govern with one proposal waiting on its standard input, reads its result, looks at it while it
 // waits for the next, and lets it end.
-func (b binary) toFirstResult(ctx context.Context, state string) (s started, err error) {
+func (b executable) toFirstResult(ctx context.Context, state string) (s started, err error) {
 	cmd := exec.CommandContext(ctx, b.file, "run", "--state", state, "-")
 	cmd.Dir = b.dir
 	var said strings.Builder
