@@ -22,7 +22,7 @@ Checkpoints and proofs let somebody else see that: a checkpoint says what the lo
 shows that an entry is in it, or that a later log only added to it.`,
 	})
 	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logCheckpoint(), a.logProve(), a.logConsistency(),
-		a.logVerifyProof(), a.logVerify())
+		a.logVerifyProof(), a.logVerify(), a.logConfirm())
 	return cmd
 }
 
