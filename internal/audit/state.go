@@ -85,13 +85,17 @@ func openState(ctx context.Context, file string) (*sqlite.Conn, error) {
 	return openAs(ctx, name.String(), sqlite.OpenReadOnly|sqlite.OpenURI)
 }
 
+// stateCache is how much a connection keeps of the file at most, in KiB. SQLite's own check looks up every row in every
+// index.
+const stateCache = 32 << 10
+
 func openAs(ctx context.Context, file string, access sqlite.OpenFlags) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(file, access)
 	if err != nil {
 		return nil, err
 	}
 	conn.SetInterrupt(ctx.Done())
-	for _, sql := range []string{"PRAGMA query_only = ON", "SELECT count(*) FROM sqlite_schema"} {
+	for _, sql := range []string{"PRAGMA query_only = ON", fmt.Sprintf("PRAGMA cache_size = -%d", stateCache), "SELECT count(*) FROM sqlite_schema"} {
 		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
