@@ -85,17 +85,13 @@ func openState(ctx context.Context, file string) (*sqlite.Conn, error) {
 	return openAs(ctx, name.String(), sqlite.OpenReadOnly|sqlite.OpenURI)
 }
 
-// stateCache is how much a connection keeps of the file at most, in KiB. SQLite's own check looks up every row in every
-// index.
-const stateCache = 32 << 10
-
 func openAs(ctx context.Context, file string, access sqlite.OpenFlags) (*sqlite.Conn, error) {
 	conn, err := sqlite.OpenConn(file, access)
 	if err != nil {
 		return nil, err
 	}
 	conn.SetInterrupt(ctx.Done())
-	for _, sql := range []string{"PRAGMA query_only = ON", fmt.Sprintf("PRAGMA cache_size = -%d", stateCache), "SELECT count(*) FROM sqlite_schema"} {
+	for _, sql := range []string{"PRAGMA query_only = ON", "SELECT count(*) FROM sqlite_schema"} {
 		if err := sqlitex.ExecuteTransient(conn, sql, nil); err != nil {
 			return nil, errors.Join(err, conn.Close())
 		}
@@ -103,27 +99,38 @@ func openAs(ctx context.Context, file string, access sqlite.OpenFlags) (*sqlite.
 	return conn, nil
 }
 
+// checkCache is how much of the file SQLite keeps for its own check at most, in KiB: it looks up every row in every index.
+const checkCache = 32 << 10
+
 // checkFile has SQLite look at its own file, beside all else.
 func checkFile(ctx context.Context, file string) <-chan []string {
 	done := make(chan []string, 1)
 	go func() {
-		var found []string
-		conn, err := openState(ctx, file)
-		if err == nil {
-			err = query(conn, "PRAGMA integrity_check", nil, func(stmt *sqlite.Stmt) error {
-				if said := stmt.ColumnText(0); said != "ok" {
-					found = append(found, said)
-				}
-				return nil
-			})
-			err = errors.Join(err, conn.Close())
-		}
+		found, err := integrity(ctx, file)
 		if err != nil && ctx.Err() == nil {
 			found = append(found, err.Error())
 		}
 		done <- found
 	}()
 	return done
+}
+
+func integrity(ctx context.Context, file string) (found []string, err error) {
+	conn, err := openState(ctx, file)
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, conn.Close()) }()
+	if err := sqlitex.ExecuteTransient(conn, fmt.Sprintf("PRAGMA cache_size = -%d", checkCache), nil); err != nil {
+		return nil, err
+	}
+	err = query(conn, "PRAGMA integrity_check", nil, func(stmt *sqlite.Stmt) error {
+		if said := stmt.ColumnText(0); said != "ok" {
+			found = append(found, said)
+		}
+		return nil
+	})
+	return found, err
 }
 
 type stateAudit struct {

@@ -34,9 +34,14 @@ type row struct {
 	task  string
 }
 
-// text gives a column in the canonical form of a JSON string, without the quotes, and raw as it is.
-func (r row) text(column int) []byte { return quote(columnBytes(r.stmt, column, nil)) }
-func (r row) raw(column int) []byte  { return columnBytes(r.stmt, column, nil) }
+// raw gives a column as it is, and text in the canonical form of a JSON string, without the quotes. Both are good until the
+// next call.
+func (r row) raw(column int) []byte {
+	r.column = columnBytes(r.stmt, column, r.column)
+	return r.column
+}
+
+func (r row) text(column int) []byte { return quote(r.raw(column)) }
 
 // is holds a column against what the entries say.
 func (r row) is(column int, has, want []byte) {
