@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -72,6 +73,42 @@ func TestEntriesOfKeys(t *testing.T) {
 		require.Equal(t, want, e)
 	}
 	noFaults(t, h.state())
+}
+
+// What was changed far behind the end of the log, where no start looks, is proven by nothing.
+func TestNoProofOfWhatWasChanged(t *testing.T) {
+	whole := newHome(t)
+	var proposals strings.Builder
+	for i := range 60 {
+		proposals.WriteString(add(fmt.Sprint("c", i)) + "\n")
+	}
+	whole.write("many.jsonl", proposals.String())
+	whole.ok(t, "run", "many.jsonl")
+	whole.ok(t, "key", "new")
+	for _, works := range [][]string{{"log", "prove", "5"}, {"log", "consistency", "9"}} {
+		whole.ok(t, works...)
+	}
+	for name, c := range map[string]struct {
+		sql, says string
+		args      []string
+	}{
+		"an entry": {"DROP TRIGGER entries_never_change; UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), 'learner', 'Learner') AS BLOB) WHERE seq = 6",
+			"entry 5 does not lead to the root of the log", []string{"log", "prove", "5"}},
+		"a leaf": {"DROP TRIGGER tree_never_changes; UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 4",
+			"entry 5 does not lead to the root of the log", []string{"log", "prove", "5"}},
+		"a hash of what the log was": {"DROP TRIGGER tree_never_changes; UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 8",
+			"changed or replaced", []string{"log", "consistency", "9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := whole.copy(t)
+			h.sql(c.sql)
+			r := h.govern(c.args...)
+			require.Equal(t, exitBroken, r.code)
+			require.Empty(t, r.stdout)
+			require.Contains(t, r.stderr, c.says)
+			require.Contains(t, r.stderr, "govern log verify")
+		})
+	}
 }
 
 // Of several who make a key at once, one does.
