@@ -127,10 +127,9 @@ func TestKeysMadeAtOnce(t *testing.T) {
 	require.Equal(t, entries[0].Keys, h.keys(t))
 }
 
-// A process that is killed while it changes the keys leaves no key in use that is not on record and no record that lies,
-// and nothing of a secret that others can read; the same command again mends what it left.
-func TestKilledWhileKeysChange(t *testing.T) {
-	needStrace(t)
+// keyChanges are the commands that change the keys of a state. Whatever happens to one leaves no key in use that is not on
+// record and no record that lies, and nothing of a secret that others can read; the same command again mends it.
+func keyChanges(t *testing.T, do func(t *testing.T, v victim)) {
 	acts := [][]string{{"key", "new"}, {"key", "rotate"}, {"key", "rotate", "--finish"}}
 	for i, args := range acts {
 		t.Run(strings.Join(args[1:], " "), func(t *testing.T) {
@@ -185,7 +184,22 @@ func TestKilledWhileKeysChange(t *testing.T) {
 				require.NoFileExists(t, h.state()+".signing-key.new")
 				return done
 			}}
-			v.kill(t, around(v.plan(t, mutations...)))
+			do(t, v)
 		})
 	}
+}
+
+func TestKilledWhileKeysChange(t *testing.T) {
+	needStrace(t)
+	keyChanges(t, func(t *testing.T, v victim) { v.kill(t, around(v.plan(t, mutations...))) })
+}
+
+func TestFaultsWhileKeysChange(t *testing.T) {
+	needStrace(t)
+	keyChanges(t, func(t *testing.T, v victim) {
+		all := edges(v.plan(t, append(openings, mutations...)...))
+		v.fail(t, ioError, only(all, []string{"govern.db-wal", "govern.db.signing-key.new", "."}, "fsync", "fdatasync"))
+		v.fail(t, ioError, only(all, []string{"govern.db.signing-key.new"}, "rename", "renameat", "renameat2"))
+		v.fail(t, full, only(all, []string{"govern.db-wal", "govern.db.signing-key.new", "stdout"}, "pwrite64", "write"))
+	})
 }
