@@ -21,7 +21,7 @@ All three are readings of the same entries, which nothing changes or removes.
 Checkpoints and proofs let somebody else see that: a checkpoint says what the log was at one moment, signed; a proof
 shows that an entry is in it, or that a later log only added to it.`,
 	})
-	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logCheckpoint(), a.logProve(), a.logConsistency(),
+	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logConfirm(), a.logCheckpoint(), a.logProve(), a.logConsistency(),
 		a.logVerifyProof())
 	return cmd
 }
