@@ -107,12 +107,15 @@ func (a *app) showKeys(f *format, keys checkpoint.Keys) error {
 }
 
 // signingKeyFile is where the signing keys of a configuration's state are. Like the store's key they stand beside the
-// state itself, whatever link leads there.
+// state itself, whatever link leads there, and people are told the whole path.
 func signingKeyFile(c config.Config) string {
 	if c.Log.SigningKey != "" {
 		return c.Log.SigningKey
 	}
 	state := c.State
+	if whole, err := filepath.Abs(state); err == nil {
+		state = whole
+	}
 	if real, err := filepath.EvalSymlinks(state); err == nil {
 		state = real
 	}

@@ -4,6 +4,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -74,6 +75,42 @@ func TestEntriesOfKeys(t *testing.T) {
 	noFaults(t, h.state())
 }
 
+// What was changed far behind the end of the log, where no start looks, is proven by nothing.
+func TestNoProofOfWhatWasChanged(t *testing.T) {
+	whole := newHome(t)
+	var proposals strings.Builder
+	for i := range 60 {
+		proposals.WriteString(add(fmt.Sprint("c", i)) + "\n")
+	}
+	whole.write("many.jsonl", proposals.String())
+	whole.ok(t, "run", "many.jsonl")
+	whole.ok(t, "key", "new")
+	for _, works := range [][]string{{"log", "prove", "5"}, {"log", "consistency", "9"}} {
+		whole.ok(t, works...)
+	}
+	for name, c := range map[string]struct {
+		sql, says string
+		args      []string
+	}{
+		"an entry": {"DROP TRIGGER entries_never_change; UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), 'learner', 'Learner') AS BLOB) WHERE seq = 6",
+			"entry 5 does not lead to the root of the log", []string{"log", "prove", "5"}},
+		"a leaf": {"DROP TRIGGER tree_never_changes; UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 4",
+			"entry 5 does not lead to the root of the log", []string{"log", "prove", "5"}},
+		"a hash of what the log was": {"DROP TRIGGER tree_never_changes; UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 8",
+			"changed or replaced", []string{"log", "consistency", "9"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			h := whole.copy(t)
+			h.sql(c.sql)
+			r := h.govern(c.args...)
+			require.Equal(t, exitBroken, r.code)
+			require.Empty(t, r.stdout)
+			require.Contains(t, r.stderr, c.says)
+			require.Contains(t, r.stderr, "govern log verify")
+		})
+	}
+}
+
 // Of several who make a key at once, one does.
 func TestKeysMadeAtOnce(t *testing.T) {
 	h := newHome(t)
@@ -90,10 +127,9 @@ func TestKeysMadeAtOnce(t *testing.T) {
 	require.Equal(t, entries[0].Keys, h.keys(t))
 }
 
-// A process that is killed while it changes the keys leaves no key in use that is not on record and no record that lies,
-// and nothing of a secret that others can read; the same command again mends what it left.
-func TestKilledWhileKeysChange(t *testing.T) {
-	needStrace(t)
+// keyChanges are the commands that change the keys of a state. Whatever happens to one leaves no key in use that is not on
+// record and no record that lies, and nothing of a secret that others can read; the same command again mends it.
+func keyChanges(t *testing.T, do func(t *testing.T, v victim)) {
 	acts := [][]string{{"key", "new"}, {"key", "rotate"}, {"key", "rotate", "--finish"}}
 	for i, args := range acts {
 		t.Run(strings.Join(args[1:], " "), func(t *testing.T) {
@@ -148,7 +184,22 @@ func TestKilledWhileKeysChange(t *testing.T) {
 				require.NoFileExists(t, h.state()+".signing-key.new")
 				return done
 			}}
-			v.kill(t, around(v.plan(t, mutations...)))
+			do(t, v)
 		})
 	}
+}
+
+func TestKilledWhileKeysChange(t *testing.T) {
+	needStrace(t)
+	keyChanges(t, func(t *testing.T, v victim) { v.kill(t, around(v.plan(t, mutations...))) })
+}
+
+func TestFaultsWhileKeysChange(t *testing.T) {
+	needStrace(t)
+	keyChanges(t, func(t *testing.T, v victim) {
+		all := edges(v.plan(t, append(openings, mutations...)...))
+		v.fail(t, ioError, only(all, []string{"govern.db-wal", "govern.db.signing-key.new", "."}, "fsync", "fdatasync"))
+		v.fail(t, ioError, only(all, []string{"govern.db.signing-key.new"}, "rename", "renameat", "renameat2"))
+		v.fail(t, full, only(all, []string{"govern.db-wal", "govern.db.signing-key.new", "stdout"}, "pwrite64", "write"))
+	})
 }

@@ -39,10 +39,26 @@ The form is C2SP's tlog-proof, which other tools read too.`,
 		if err != nil {
 			return err
 		}
+		leaf, err := s.leaf(cmd.Context(), n)
+		if err != nil {
+			return err
+		}
+		if merkle.CheckRecord(hashes, c.Head, n, leaf) != nil {
+			return (&failure{code: exitBroken, err: fmt.Errorf("entry %d does not lead to the root of the log: something other than govern changed the state", n)}).
+				hint("see what it was with govern log verify")
+		}
 		_, err = fmt.Fprint(a.stdout, checkpoint.EntryProof{Index: n, Hashes: hashes, Signed: signed}.Text())
 		return err
 	})
 	return cmd
+}
+
+// leaf hashes an entry as it is in the log now.
+func (s *system) leaf(ctx context.Context, n int64) (merkle.Hash, error) {
+	for e, err := range s.store.EntriesFrom(ctx, n) {
+		return merkle.Leaf(e.Body), err
+	}
+	return merkle.Hash{}, fmt.Errorf("entry %d of the log is missing", n)
 }
 
 func (a *app) logConsistency() *cobra.Command {
@@ -121,6 +137,9 @@ func (a *app) checkpointAt(ctx context.Context, s *system, given string, keys ch
 	c.Size = size
 	if c.Root, err = merkle.RootAt(ctx, s.store, size); err != nil {
 		return c, nil, err
+	}
+	if err := checkpoint.Continues(ctx, s.store, c); err != nil { // it is signed as what the log was
+		return c, nil, (&failure{code: exitBroken, err: err}).hint("something other than govern changed the state; see what it was with govern log verify")
 	}
 	signed, err := checkpoint.Sign(c, keys.Signers...)
 	return c, signed, err

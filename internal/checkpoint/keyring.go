@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"slices"
+	"syscall"
 )
 
 // Act is a change of the signing keys.
@@ -102,12 +103,27 @@ func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool)
 	}
 	file := k.file()
 	if err := next.write(file + ".new"); err != nil {
-		return Keys{}, fmt.Errorf("cannot write the signing key beside %s; see that its folder is there, and that this user can write to it: %w", file, err)
+		return Keys{}, unwritten(file, err)
 	}
 	if err := k.Record.Append(ctx, act, next.Public()); err != nil {
 		return Keys{}, err
 	}
-	return next, replace(file, file+".new")
+	return next, unwritten(file, replace(file, file+".new"))
+}
+
+// unwritten says what to do where a key could not be written.
+func unwritten(file string, err error) error {
+	if err == nil {
+		return nil
+	}
+	do := "see that its folder is there, and that this user can write to it"
+	switch {
+	case errors.Is(err, syscall.ENOSPC):
+		do = "free some space on its disk, and run the command again"
+	case errors.Is(err, syscall.EIO):
+		do = "see that its disk works, and run the command again"
+	}
+	return fmt.Errorf("cannot write the signing key beside %s; %s: %w", file, do, err)
 }
 
 // after gives the keys after a change.
@@ -147,7 +163,7 @@ func (k *Keyring) match(ctx context.Context, held bool) (keys Keys, finished boo
 		return keys, false, nil
 	}
 	if fresh, err := ReadKeys(file + ".new"); held && err == nil && slices.Equal(fresh.Public(), onRecord) {
-		return fresh, true, replace(file, file+".new")
+		return fresh, true, unwritten(file, replace(file, file+".new"))
 	}
 	switch {
 	case missing:

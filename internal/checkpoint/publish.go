@@ -21,7 +21,12 @@ type Publisher struct {
 	TokenFile string
 
 	// put has for each URL what it was given last.
-	put map[string][]byte
+	put map[string]sent
+}
+
+type sent struct {
+	Checkpoint
+	signed []byte
 }
 
 // ErrCut and ErrForked say that a log does not continue one that somebody kept a checkpoint of.
@@ -30,7 +35,8 @@ var (
 	ErrForked = errors.New("the log was changed or replaced: it is another than the one of the checkpoint")
 )
 
-// Continues gives ErrCut or ErrForked unless the log begins with the log of a checkpoint.
+// Continues gives ErrCut or ErrForked unless the log begins with the log of a checkpoint. That is proven, against the head
+// that the log has now: to find the old root among the hashes of the tree would not tie it to what the log is.
 func Continues(ctx context.Context, log merkle.Log, c Checkpoint) error {
 	now, err := log.Head(ctx)
 	if err != nil {
@@ -39,8 +45,8 @@ func Continues(ctx context.Context, log merkle.Log, c Checkpoint) error {
 	if c.Size > now.Size {
 		return fmt.Errorf("%w (%d, and the log has %d)", ErrCut, c.Size, now.Size)
 	}
-	root, err := merkle.RootAt(ctx, log, c.Size)
-	if err == nil && root != c.Root {
+	hashes, err := merkle.ProveTree(ctx, log, c.Size, now.Size)
+	if err == nil && merkle.CheckTree(hashes, now, c.Head) != nil {
 		err = fmt.Errorf("%w (%d entries)", ErrForked, c.Size)
 	}
 	return err
@@ -104,7 +110,12 @@ func (p *Publisher) check(ctx context.Context, t Target, signed []byte, keys Key
 	if err != nil {
 		return &KeptError{t, fmt.Errorf("it holds no checkpoint of this log: %w", err)}
 	}
-	err = Continues(ctx, p.Log, c)
+	return p.continues(ctx, t, c)
+}
+
+// continues gives a *KeptError unless the log continues a checkpoint that a target has.
+func (p *Publisher) continues(ctx context.Context, t Target, c Checkpoint) error {
+	err := Continues(ctx, p.Log, c)
 	if errors.Is(err, ErrCut) || errors.Is(err, ErrForked) {
 		return &KeptError{t, err}
 	}
@@ -155,8 +166,14 @@ func (p *Publisher) publishFile(ctx context.Context, t Target, keys Keys) error 
 }
 
 func (p *Publisher) publishURL(ctx context.Context, t Target, keys Keys) error {
-	_, signed, err := Fresh(ctx, p.Log, keys)
-	if err != nil || bytes.Equal(signed, p.put[t.url.String()]) {
+	before, again := p.put[t.url.String()]
+	if again {
+		if err := p.continues(ctx, t, before.Checkpoint); err != nil {
+			return err
+		}
+	}
+	c, signed, err := Fresh(ctx, p.Log, keys)
+	if err != nil || bytes.Equal(signed, before.signed) {
 		return err
 	}
 	token := ""
@@ -172,8 +189,8 @@ func (p *Publisher) publishURL(ctx context.Context, t Target, keys Keys) error {
 		return err
 	}
 	if p.put == nil {
-		p.put = map[string][]byte{}
+		p.put = map[string]sent{}
 	}
-	p.put[t.url.String()] = signed
+	p.put[t.url.String()] = sent{c, signed}
 	return nil
 }

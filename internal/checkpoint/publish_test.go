@@ -135,6 +135,12 @@ func TestWhatIsKeptIsNotOverwritten(t *testing.T) {
 		"the log is another, and larger": {
 			func(_ *testing.T, p *publisher, _ string) { *p.log = *(&grown{}).add("a", "c", "b", "d") }, ErrForked, "3 entries",
 		},
+		"the head is another log's, over the hashes of this one": {
+			func(_ *testing.T, p *publisher, _ string) {
+				p.log.add("d")
+				p.log.edge = (&grown{}).add("A", "B", "C", "D").edge
+			}, ErrForked, "3 entries",
+		},
 		"somebody else signed": {
 			func(t *testing.T, p *publisher, _ string) { p.keys = Keys{Signers: []Signer{other}} }, ErrUntrusted, "no checkpoint of this log",
 		},
@@ -258,6 +264,18 @@ func TestAURLGetsTheLog(t *testing.T) {
 	err = p.fails(t)
 	require.ErrorContains(t, err, s.URL+"/logs/1")
 	require.NotContains(t, err.Error(), "hidden")
+}
+
+// A log that is replaced under a run's hands is not sent where the other one was.
+func TestAURLGetsOneLog(t *testing.T) {
+	s := newTaker(t)
+	p := newPublisher(t, s.URL)
+	p.must(t)
+	*p.log = *(&grown{}).add("A", "B", "C", "D")
+	require.ErrorIs(t, p.fails(t), ErrForked)
+	*p.log = *(&grown{}).add("a")
+	require.ErrorIs(t, p.fails(t), ErrCut)
+	require.Len(t, s.got, 1)
 }
 
 func TestATokenIsNotSentInTheOpen(t *testing.T) {
