@@ -74,6 +74,12 @@ func TestB070TamperedExports(t *testing.T) {
 		"an entry that never was": {func(l [][]byte) []byte {
 			return file(slices.Insert(l, 7, []byte(`{"kind":"note","n":2,"step":3,"task":"a","tenant":"default","time":"2026-01-01T12:00:00.000Z"}`)))
 		}, nil, []string{"7 unknown_kind"}},
+		"a line that comes again late": {func(l [][]byte) []byte { return file(append(l, l[1])) }, nil, []string{"19 inserted"}},
+		"two entries of a place too early": {func(l [][]byte) []byte {
+			other := story("a")
+			other[4]["door"] = "mcp"
+			return file(slices.Insert(slices.Delete(l, 4, 5), 5, other[4:5].lines(t)[0]))
+		}, nil, []string{"4 missing_step", "5 forked"}},
 		"an empty line": {func(l [][]byte) []byte { return file(slices.Insert(l, 6, nil)) }, nil, []string{"6 changed"}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -90,6 +96,17 @@ func TestB070TamperedExports(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A checkpoint of another branch is told from one that the log has left.
+func TestACheckpointOfAnotherBranch(t *testing.T) {
+	lines := two().lines(t)
+	other := checkpointAt(lines, 5)
+	other.Root[0]++
+	r := audited(t, file(lines), Options{Checkpoints: []Checkpoint{checkpointAt(lines, 9), other}})
+	assert.Equal(t, []string{"0 forked"}, found(r))
+	assert.Contains(t, r.Findings[0].Message, "is of another branch: the log agrees with one of 9 entries")
+	assert.Equal(t, []string{differs, agrees}, []string{r.Checkpoints[0].Result, r.Checkpoints[1].Result})
 }
 
 func replace(line int, old, new string) func([][]byte) []byte {
@@ -238,7 +255,20 @@ func TestBrokenMeanings(t *testing.T) {
 			l[len(l)-1]["operation"], l[len(l)-2]["operation"] = "k2", "k2"
 			return l
 		}, []string{"20 record_twice"}},
-		"a sealed decision": {func(l log) log { l[2]["sealed"], l[3]["value_bytes"] = true, 99; return l }, []string{}},
+		"a cancelled task that is reviewed": {func(l log) log {
+			cancel := object{"kind": "cancel", "tenant": "default", "task": "a", "step": 3, "n": 1, "time": "2026-01-01T12:00:00.000Z"}
+			l[6]["n"] = 2
+			return slices.Insert(l[:7], 6, cancel)
+		}, []string{"6 after_cancel", "7 after_cancel"}},
+		"a cancelled task that runs": {func(l log) log {
+			cancel := object{"kind": "cancel", "tenant": "default", "task": "a", "step": 1, "n": 1, "time": "2026-01-01T12:00:00.000Z"}
+			l[3]["n"] = 2
+			return slices.Insert(l[:4], 3, cancel)
+		}, []string{"3 dropped", "4 after_cancel"}},
+		"an operator's act in a step":              {func(l log) log { return append(next(l, l[0], 0, 1), next(nil, l[0], 1, 0)[0]) }, []string{"20 wrong_subject"}},
+		"an operator's act of a kind there is not": {func(l log) log { l = next(l, l[0], 0, 1); l[19]["kind"] = "note"; return l }, []string{"19 unknown_kind"}},
+		"an allow of a tool that there is not":     {func(l log) log { l.at(2, "input")["tool"] = nil; return l }, []string{"2 wrong_subject"}},
+		"a sealed decision":                        {func(l log) log { l[2]["sealed"], l[3]["value_bytes"] = true, 99; return l }, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := audited(t, file(c.broken(two()).lines(t)), Options{})
