@@ -190,6 +190,15 @@ func TestAuditFindsEveryTampering(t *testing.T) {
 		"cost":                                        {"UPDATE tasks SET spent_cost = 0 WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
 		"output":                                      {"UPDATE tasks SET spent_output = 0 WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
 		"a cancelled task goes on":                    {"UPDATE tasks SET cancelled = 0 WHERE id = 'labels-2'", []string{"labels-2: table_differs"}},
+		"a profile":                                   {"UPDATE tasks SET profile = 'x' WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
+		"an actor of a task":                          {"UPDATE tasks SET actor = 'eve' WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
+		"a deadline":                                  {"UPDATE tasks SET deadline = '2036-01-01T00:00:00.000Z' WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
+		"a time of a task":                            {"UPDATE tasks SET updated = '2026-01-01T00:00:00.000Z' WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
+		"an approval's step":                          {"UPDATE approvals SET step = step + 1 WHERE state = 'consumed'", []string{"labels-1: table_differs"}},
+		"an approval's terms":                         {"UPDATE approvals SET terms = '{}' WHERE state = 'consumed'", []string{"labels-1: table_differs"}},
+		"an approval's task":                          {"UPDATE approvals SET task = 'labels-2' WHERE state = 'consumed'", []string{"labels-1: table_differs"}},
+		"an operation's tool":                         {"UPDATE operations SET tool = 'x'", []string{"labels-1: table_differs"}},
+		"an operation's step":                         {"UPDATE operations SET step = 9", []string{"labels-1: table_differs"}},
 		"a task is deleted":                           {"DELETE FROM tasks WHERE id = 'labels-2'", []string{"labels-2: table_differs"}},
 		"an approval can be used again":               {"UPDATE approvals SET state = 'approved' WHERE state = 'consumed'", []string{"labels-1: table_differs"}},
 		"an approval lives longer":                    {"UPDATE approvals SET expires_at = '2036-01-01T00:00:00.000Z' WHERE state = 'pending'", []string{"labels-1: table_differs"}},
@@ -260,6 +269,8 @@ func TestB070TamperedStates(t *testing.T) {
 		"the end of the tree":                  {cutTree, false, nil, []string{"leaf 24: tree_differs"}},
 		"the head":                             {"UPDATE meta SET value = CAST(substr(value, 1, 8) || zeroblob(32) || substr(value, 41) AS BLOB) WHERE name = 'head'", false, nil, []string{": head_differs", ": head_differs"}},
 		"the head's code":                      {"UPDATE meta SET value = CAST(substr(value, 1, 40) || zeroblob(64) AS BLOB) WHERE name = 'head'", false, nil, []string{": head_differs"}},
+		"the head's size":                      {"UPDATE meta SET value = CAST(x'0000000000000014' || substr(value, 9) AS BLOB) WHERE name = 'head'", false, nil, []string{": head_differs", ": head_differs"}},
+		"a row of the tree without a hash":     {"UPDATE tree SET hashes = x'00' WHERE leaf = 4", false, nil, []string{"leaf 4: tree_differs"}},
 		"no head":                              {"DELETE FROM meta WHERE name = 'head'", false, nil, []string{": head_differs"}},
 		"what is kept of a policy":             {"UPDATE contents SET bytes = x'00' WHERE rowid = 1", false, nil, []string{": table_differs"}},
 		"a policy that is kept":                {"DELETE FROM contents WHERE rowid = 1", false, nil, []string{"leaf 1: table_differs"}},
@@ -292,6 +303,7 @@ func TestAuditOfADamagedFile(t *testing.T) {
 		r, err := audit.State(t.Context(), file, audit.Options{})
 		require.NoError(t, err)
 		assert.Contains(t, foundIn(r), ": damaged")
+		assert.True(t, slices.ContainsFunc(r.Findings, func(f audit.Finding) bool { return strings.HasPrefix(f.Message, "the file is damaged: ") }))
 	})
 	t.Run("another key", func(t *testing.T) {
 		file := copyState(t, whole)

@@ -340,6 +340,7 @@ func (s *stateAudit) checkLeaf(tree *sqlite.Stmt) (leaf merkle.Hash) {
 	s.hashes = columnBytes(tree, 1, s.hashes)
 	if copy(leaf[:], s.hashes) < len(leaf) {
 		s.leaf(row, TreeDiffers, "the row of the tree has no hash")
+		s.treeBroken = true
 		return leaf
 	}
 	s.completed = s.leaves.Append(leaf, s.completed[:0])
