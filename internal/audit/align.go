@@ -28,9 +28,10 @@ type leafAt struct {
 type aligner struct {
 	have, want []leafAt
 	diffs      []diff
+	more       int64 // differences that are only counted
 }
 
-// mostDiffs bounds what is searched for entries that changed places.
+// mostDiffs bounds what is kept of a log of which nothing is right.
 const mostDiffs = 10_000
 
 // same says whether an entry and a leaf go side by side and nothing before them is open.
@@ -92,6 +93,10 @@ func (l *aligner) differ(i, j int) {
 		if k < j {
 			d.want = new(l.want[k])
 		}
+		if len(l.diffs) == mostDiffs {
+			l.more++
+			continue
+		}
 		l.diffs = append(l.diffs, d)
 	}
 	l.have, l.want = l.have[i:], l.want[j:]
@@ -105,7 +110,7 @@ func (l *aligner) explain(f *findings, end int64) {
 	}
 	moved := map[merkle.Hash]int64{} // where the tree has a leaf that is not there
 	stands := map[merkle.Hash]bool{}
-	for _, d := range l.diffs[:min(len(l.diffs), mostDiffs)] {
+	for _, d := range l.diffs {
 		if d.want != nil {
 			moved[d.want.hash] = d.want.leaf
 		}
@@ -157,6 +162,7 @@ func (l *aligner) explain(f *findings, end int64) {
 		}
 	}
 	flush()
+	f.found += l.more
 }
 
 func goneFrom(n int64) string {

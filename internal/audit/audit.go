@@ -53,9 +53,11 @@ type auditor struct {
 	edge        merkle.Edge
 	completed   []merkle.Hash
 	checkpoints []checkpoint
+	compared    int     // how many of them were
 	unreadable  bool    // the last entry was
 	unread      []int64 // leaves of which nobody knows the task
 	held        map[string]*hold
+	heldBytes   int
 	// excused is how many entries a govern wrote that recorded no activations, and active says that there was one since.
 	excused int64
 	active  bool
@@ -99,6 +101,9 @@ func newAuditor(ctx context.Context, o Options) *auditor {
 // progressEvery is after how many entries somebody is told, and the context looked at.
 const progressEvery = 1 << 14
 
+// mostUnread bounds what is kept of a file of which nothing can be read.
+const mostUnread = 1000
+
 // take takes the next entry of the log, which stands at a leaf. It gives its hash.
 func (a *auditor) take(leaf int64, text []byte) (merkle.Hash, error) {
 	e := &a.entry
@@ -117,7 +122,9 @@ func (a *auditor) take(leaf int64, text []byte) (merkle.Hash, error) {
 	err := e.read(text)
 	if a.unreadable = err != nil; a.unreadable {
 		a.leaf(leaf, Changed, "its bytes are no entry as govern writes them: %v", err)
-		a.unread = append(a.unread, leaf)
+		if a.unread = append(a.unread, leaf); len(a.unread) > mostUnread {
+			a.unread = a.unread[1:]
+		}
 		return e.hash, nil
 	}
 	return e.hash, a.place(e)
@@ -125,20 +132,9 @@ func (a *auditor) take(leaf int64, text []byte) (merkle.Hash, error) {
 
 // compareCheckpoints holds the checkpoints of the present size against the log.
 func (a *auditor) compareCheckpoints() {
-	root := (*merkle.Hash)(nil)
-	for i := range a.checkpoints {
-		c := &a.checkpoints[i]
-		if c.Size != a.size || c.result != beyond {
-			if c.Size > a.size {
-				return
-			}
-			continue
-		}
-		if root == nil {
-			root = &[]merkle.Hash{a.edge.Head().Root}[0]
-		}
-		c.result = differs
-		if c.Root == *root {
+	for ; a.compared < len(a.checkpoints) && a.checkpoints[a.compared].Size == a.size; a.compared++ {
+		c := &a.checkpoints[a.compared]
+		if c.result = differs; c.Root == a.edge.Head().Root {
 			c.result = agrees
 		}
 	}

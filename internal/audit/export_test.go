@@ -306,3 +306,23 @@ func TestCodesAreDocumented(t *testing.T) {
 	require.Greater(t, len(codes), 30)
 	assert.Equal(t, codes, documented, "in the order of the constants")
 }
+
+// Whatever a file holds, it is read to its end, line by line, and said to be in order only if nothing is wrong.
+func FuzzExport(f *testing.F) {
+	lines := two().lines(f)
+	f.Add(file(lines))
+	f.Add(file(lines[4:]))
+	f.Add(file(slices.Concat(lines[:6], lines[4:9])))
+	f.Add([]byte("{}\n\n[]"))
+	for _, line := range lines {
+		f.Add(append(line, '\n'))
+	}
+	f.Fuzz(func(t *testing.T, export []byte) {
+		r, err := Export(t.Context(), bytes.NewReader(export), Options{})
+		require.NoError(t, err)
+		whole := bytes.Count(export, []byte("\n"))
+		assert.GreaterOrEqual(t, r.Size, int64(whole))
+		assert.LessOrEqual(t, r.Size, int64(whole)+1)
+		assert.Equal(t, len(r.Findings) == 0, r.Verified)
+	})
+}

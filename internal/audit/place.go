@@ -42,21 +42,16 @@ type early struct {
 	text []byte
 }
 
-// mostEarly bounds how many entries of a task wait, and mostHeld in how many tasks.
+// mostEarly bounds how many entries of a task wait, mostHeld in how many tasks, and mostHeldBytes how long all of them are.
 const (
-	mostEarly = 8
-	mostHeld  = 256
+	mostEarly     = 8
+	mostHeld      = 256
+	mostHeldBytes = 16 << 20
 )
-
-// taskName makes the name under which a task is remembered.
-func (a *auditor) taskName(tenant, task []byte) []byte {
-	a.name = append(append(append(a.name[:0], tenant...), 0), task...)
-	return a.name
-}
 
 // place finds where an entry stands in its task, and reads what it means if it stands well.
 func (a *auditor) place(e *entry) error {
-	name := a.taskName(e.str(eTenant), e.str(eTask))
+	name := a.joined(e.str(eTenant), e.str(eTask))
 	t, err := a.tasks.get(name)
 	if err != nil {
 		return err
@@ -98,8 +93,11 @@ func (a *auditor) place(e *entry) error {
 		a.held[h.task] = h
 	}
 	h.entries = append(h.entries, early{at, e.leaf, e.hash, slices.Clone(e.text)})
-	if len(h.entries) > mostEarly {
-		return a.release(h)
+	a.heldBytes += len(e.text)
+	for len(h.entries) > mostEarly || len(h.entries) > 0 && a.heldBytes > mostHeldBytes {
+		if err := a.release(h); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -188,6 +186,7 @@ func (a *auditor) resume(t *task, h *hold) error {
 		}
 		w := h.entries[i]
 		h.entries = slices.Delete(h.entries, i, i+1)
+		a.heldBytes -= len(w.text)
 		if err := a.earlier(t, w); err != nil {
 			return err
 		}
