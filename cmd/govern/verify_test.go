@@ -411,3 +411,29 @@ func TestAuditBesideAWriter(t *testing.T) {
 	require.NoError(t, in.store.Close())
 	noFaults(t, in.file)
 }
+
+// People are shown the first findings and how many there are; programs get them all.
+func TestVerifyShowsTheFirstFindings(t *testing.T) {
+	export := strings.Repeat("{}\n", 150)
+	var out, said bytes.Buffer
+	require.Equal(t, exitDenied, run(t.Context(), []string{"log", "verify", "-"}, strings.NewReader(export), &out, &said))
+	assert.Equal(t, 100, strings.Count(out.String(), ": changed: "))
+	assert.Contains(t, out.String(), "\n… and 50 more\n")
+	assert.Contains(t, out.String(), "\nNOT verified: 150 findings\n150 entries, root ")
+	assert.Empty(t, said.String())
+	out.Reset()
+	require.Equal(t, exitDenied, run(t.Context(), []string{"log", "verify", "--format", "json", "-"}, strings.NewReader(export), &out, &said))
+	assert.Equal(t, 150, strings.Count(out.String(), `"code":"changed"`))
+}
+
+// A state in a folder that cannot be written is read all the same.
+func TestAuditWhereNothingCanBeWritten(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("no permission stops this user")
+	}
+	file := copyState(t, eventfulFile(t))
+	require.NoError(t, os.Chmod(file, 0o400))
+	require.NoError(t, os.Chmod(filepath.Dir(file), 0o500))
+	t.Cleanup(func() { require.NoError(t, os.Chmod(filepath.Dir(file), 0o700)) })
+	noFaults(t, file)
+}

@@ -136,3 +136,12 @@ func TestLittleMemoryFindsTheSame(t *testing.T) {
 	require.Greater(t, len(want.Findings), 35)
 	assert.Equal(t, want, audited(t, export, Options{Recent: 2}))
 }
+
+// Of a file of which nothing is right, the first findings are kept, and all are counted.
+func TestManyFindings(t *testing.T) {
+	r := audited(t, bytes.Repeat([]byte("{}\n"), mostFindings+5000), Options{})
+	assert.EqualValues(t, mostFindings+5000, r.Found)
+	require.Len(t, r.Findings, mostFindings)
+	assert.EqualValues(t, mostFindings-1, *r.Findings[mostFindings-1].Leaf)
+	assert.False(t, r.Verified)
+}
