@@ -30,3 +30,10 @@ func TestDigest(t *testing.T) {
 	}
 	assert.Equal(t, ijson.HMAC([]byte("key"), "a", []byte("b")), ijson.HMAC([]byte("key"), "a", []byte("b")))
 }
+
+func TestKeyedIsHMAC(t *testing.T) {
+	k := ijson.NewKeyed([]byte("key"), "tag")
+	for _, data := range []string{"", "b", "longer than one block of SHA-256, which has sixty-four bytes and no more"} {
+		assert.Equal(t, "before "+ijson.HMAC([]byte("key"), "tag", []byte(data)), string(k.Append([]byte("before "), []byte(data))))
+	}
+}
