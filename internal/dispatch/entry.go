@@ -24,6 +24,9 @@ const (
 	KindBaseline   Kind = "baseline"   // the entries before have leaves only since now
 )
 
+// Kinds are all that there are, in the order in which people read of them.
+var Kinds = []Kind{KindTask, KindDecision, KindAction, KindReview, KindReopen, KindExpiry, KindCancel, KindActivation, KindBaseline}
+
 // Entry is one immutable line of the record: its key, its kind and its canonical bytes. The bytes repeat key
 // and kind, and hold no number of any database, so that every store exports the same.
 type Entry struct {
