@@ -42,12 +42,9 @@ func (a *app) entryLines(ctx context.Context, log journal.Log, w io.Writer, f *f
 			return nil, misuse(fmt.Errorf("--format opa has decisions alone, and --kind leaves them out"))
 		}
 		l.filter.Kinds = []string{string(dispatch.KindDecision)}
-		events, err := journal.NewOPALog(ctx, log, version().Version)
-		if err != nil {
-			return nil, err
-		}
+		events := journal.NewOPALog(log, version().Version)
 		l.form = func(e dispatch.Entry) ([]byte, error) {
-			event, err := events.Event(e)
+			event, err := events.Event(ctx, e)
 			if err != nil {
 				return nil, err
 			}

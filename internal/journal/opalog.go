@@ -43,27 +43,33 @@ type OPACustom struct {
 // opaPath is the rule that decides, as OPA's API names it.
 const opaPath = "policy/decision"
 
-// OPALog makes events of one log.
+// OPALog makes events of the decisions of one log.
 type OPALog struct {
-	id      string
+	log     merkle.Log
 	version string
+	id      string
 }
 
-// NewOPALog is for a log and the govern that reads it. The log is told from others by its first entry.
-func NewOPALog(ctx context.Context, log merkle.Log, version string) (*OPALog, error) {
-	head, err := log.Head(ctx)
-	if err != nil || head.Size == 0 {
-		return &OPALog{version: version}, err
+// NewOPALog is for a log and the version of the govern that reads it.
+func NewOPALog(log merkle.Log, version string) *OPALog { return &OPALog{log: log, version: version} }
+
+// identify finds what tells the log from others: its first entry, which stays the first.
+func (l *OPALog) identify(ctx context.Context) error {
+	if l.id != "" {
+		return nil
 	}
-	first, err := log.Hashes(ctx, []int64{merkle.LeafNode(0)})
-	if err != nil {
-		return nil, err
+	first, err := l.log.Hashes(ctx, []int64{merkle.LeafNode(0)})
+	if err == nil {
+		l.id = uuid(fmt.Sprintf("%x", first[0][:]))
 	}
-	return &OPALog{uuid(fmt.Sprintf("%x", first[0][:])), version}, nil
+	return err
 }
 
 // Event gives the event of an entry of KindDecision.
-func (l *OPALog) Event(e dispatch.Entry) (OPAEvent, error) {
+func (l *OPALog) Event(ctx context.Context, e dispatch.Entry) (OPAEvent, error) {
+	if err := l.identify(ctx); err != nil {
+		return OPAEvent{}, err
+	}
 	return decode(e, func(d dispatch.DecisionEntry) (OPAEvent, error) {
 		key, err := ijson.Marshal([]any{l.id, d.Tenant, d.Task, d.Step, d.N})
 		if err != nil {

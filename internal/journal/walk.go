@@ -92,5 +92,5 @@ func (w *Walk) Check(ctx context.Context) error {
 }
 
 func (w *Walk) otherLog() error {
-	return fmt.Errorf("%w, as far as to entry number %d: it was changed, cut or replaced", ErrOtherLog, w.next-1)
+	return fmt.Errorf("%w: within its first %d entries it was changed, cut or replaced", ErrOtherLog, w.next)
 }
