@@ -20,6 +20,7 @@ func noFaults(t require.TestingT, file string) {
 	found, err := faultsOf(file)
 	require.NoError(t, err)
 	require.Empty(t, found, "%s", file)
+	treeFits(t, file)
 }
 
 // eventfulFile is the file of a state in which everything happened that can.
