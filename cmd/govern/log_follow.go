@@ -35,13 +35,15 @@ error.
 	format := formatFlag(cmd, formatJSONL, formatOPA, formatText)
 	cmd.Flags().Var(&from, "from", "begin with the entry number `N`; the first is 0")
 	cmd.Flags().Var(&last, "last", "begin with the last `N` entries")
-	cmd.MarkFlagsMutuallyExclusive("from", "last")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
 		if err := f.read(time.Now()); err != nil {
 			return err
 		}
-		if from < 0 || last < 0 {
+		switch {
+		case from < 0 || last < 0:
 			return misuse(errors.New("--from and --last count from 0"))
+		case cmd.Flags().Changed("from") && cmd.Flags().Changed("last"):
+			return misuse(errors.New("--from and --last exclude each other"))
 		}
 		ctx := cmd.Context()
 		begin := int64(from)
