@@ -88,7 +88,7 @@ func TestCheckerFindsEveryTampering(t *testing.T) {
 		"an approval is deleted":                      {"DELETE FROM approvals WHERE state = 'pending'", "is missing"},
 		"an operation is deleted":                     {"DELETE FROM operations", "operations: the row default/labels-1/learner/draft-1 is missing"},
 		"an operation's result":                       {"UPDATE operations SET result = x'31'", "operations: result of default/labels-1/learner/draft-1 is 1"},
-		"an operation that never ran":                 {"INSERT INTO operations VALUES ('default', 'labels-1', 'learner', 'k', 's', 'record_draft', 7, x'31')", "operations: the row default/labels-1/learner/k is in no entry"},
+		"an operation that never ran":                 {"INSERT INTO operations VALUES ('default', 'labels-1', 'learner', 'k', 's', 'record_draft', 7, x'31', NULL)", "operations: the row default/labels-1/learner/k is in no entry"},
 		"a record":                                    {"UPDATE records SET value = x'31'", "records: value of default/labels-1/record_draft/labels-note is 1"},
 		"a record is deleted":                         {"DELETE FROM records", "records: the row default/labels-1/record_draft/labels-note is missing"},
 		"a cancelled task keeps an approval":          {"UPDATE entries SET body = CAST(json_remove(CAST(body AS TEXT), '$.approvals') AS BLOB) WHERE task = 'labels-2' AND kind = 'cancel'; UPDATE approvals SET state = 'pending' WHERE task = 'labels-2'", "of a cancelled task is pending"},

@@ -69,6 +69,7 @@ type checkedApproval struct {
 	checkedStand
 	key      string // tenant and task
 	proposal map[string]any
+	sealed   bool // the proposal shows seals, and not what was signed
 	used     int
 }
 
@@ -79,6 +80,7 @@ type checkedEntry struct {
 	Profile, Actor, Deadline     string
 	CallID                       *string `json:"call_id"`
 	Input                        checkedInput
+	Sealed                       bool
 	Decision                     json.RawMessage
 	Status                       string
 	Approvals                    []checkedStand
@@ -86,6 +88,7 @@ type checkedEntry struct {
 	Tool, Target, Operation      string
 	Signature                    string
 	Value, Record                json.RawMessage
+	ValueBytes                   int `json:"value_bytes"`
 	Reviewer                     string
 	Reviewers                    []string
 	PolicyVersion                string `json:"policy_version"`
@@ -305,14 +308,18 @@ func (c *checker) decision(at string, t *checkedTask, e *checkedEntry) {
 		t.spent[0] += in.Tool.Cost
 		t.spent[1]++
 	}
-	if s := in.Call.Signature; s != nil && *s != c.sign(e.Tenant, e.Task, e.Actor, in.Call.Tool, in.Call.Arguments) {
+	if s := in.Call.Signature; s != nil && !e.Sealed && *s != c.sign(e.Tenant, e.Task, e.Actor, in.Call.Tool, in.Call.Arguments) {
 		c.fault("%s: its signature is not that of its call", at)
 	}
 }
 
 // action holds what ran against the decision of its step, which precedes it.
 func (c *checker) action(at string, t *checkedTask, e *checkedEntry) {
-	t.spent[2] += int64(len(e.Value))
+	gave := len(e.Value)
+	if e.ValueBytes > 0 {
+		gave = e.ValueBytes
+	}
+	t.spent[2] += int64(gave)
 	d := t.decision
 	if d == nil || d.Step != e.Step || d.effect != "allow" {
 		c.fault("%s: no decision of its step allows it", at)
@@ -444,6 +451,7 @@ func (c *checker) stand(at, task string, e *checkedEntry, s checkedStand) {
 		if e.Kind != "decision" || e.effect != "require_approval" || s.Step != e.Step || e.CallID == nil || e.Input.Call.Signature == nil || *e.Input.Call.Signature != s.Signature {
 			c.fault("%s: the approval %s begins without a decision that asks for it", at, s.ID)
 		} else {
+			old.sealed = e.Sealed
 			old.proposal = map[string]any{"call_id": *e.CallID, "tool": e.Input.Call.Tool, "arguments": plainJSON(string(e.Input.Call.Arguments))}
 		}
 	} else {
@@ -548,7 +556,7 @@ func (c *checker) compareApprovals() error {
 		again, _ = json.Marshal(append([]checkedVote{}, votes...))
 		row["votes"] = string(again)
 		tenant, task, _ := strings.Cut(row["key"], "/")
-		if row["signature"] != c.sign(tenant, task, row["actor"], call.Tool, call.Arguments) {
+		if a := c.approvals[row["row"]]; (a == nil || !a.sealed) && row["signature"] != c.sign(tenant, task, row["actor"], call.Tool, call.Arguments) {
 			c.fault("approvals: the signature of %s is not that of the call which it shows", row["row"])
 		}
 		if a := c.approvals[row["row"]]; a != nil && a.proposal != nil && !reflect.DeepEqual(plainJSON(row["proposal"]), any(a.proposal)) {

@@ -44,8 +44,8 @@ tools:
     version: v2
     description: Files a note.
     local: record
-    schema: {type: object, properties: {note: {type: string}, key: {type: string}, trace: {}}, required: [note, key]}
-    output: {type: object}
+    schema: {type: object, properties: {note: {type: string}, key: {type: string}, trace: {}, pin: {}}, required: [note, key, pin]}
+    output: {type: object, properties: {token: {}}, required: [token]}
     effect: write
     approval: by_rule
     scopes: [write:note]
@@ -53,6 +53,8 @@ tools:
     target: /note
     key: /key
     drop: [/trace]
+    sensitive: [/pin]
+    sensitive_output: [/token]
     resource: writable
     labels: [clerical]
     limits: {output_bytes: 64}
@@ -63,9 +65,9 @@ tools:
 	require.NoError(t, err)
 	got := g.tools["file_note"].Definition()
 	assert.Equal(t, dispatch.Definition{Name: "file_note", Version: "v2", Description: "Files a note.", Local: "record",
-		Schema: ijson.Raw(`{"properties":{"key":{"type":"string"},"note":{"type":"string"},"trace":{}},"required":["note","key"],"type":"object"}`),
-		Output: ijson.Raw(`{"type":"object"}`), Effect: dispatch.Write, Approval: dispatch.ByRule, Scopes: []string{"write:note"},
-		Target: "/note", Key: "/key", Drop: []string{"/trace"}, Resource: "writable", Cost: 7, Labels: []string{"clerical"},
+		Schema: ijson.Raw(`{"properties":{"key":{"type":"string"},"note":{"type":"string"},"pin":{},"trace":{}},"required":["note","key","pin"],"type":"object"}`),
+		Output: ijson.Raw(`{"properties":{"token":{}},"required":["token"],"type":"object"}`), Effect: dispatch.Write, Approval: dispatch.ByRule, Scopes: []string{"write:note"},
+		Target: "/note", Key: "/key", Drop: []string{"/trace"}, Sensitive: []string{"/pin"}, SensitiveOutput: []string{"/token"}, Resource: "writable", Cost: 7, Labels: []string{"clerical"},
 		Limits: dispatch.ToolLimits{OutputBytes: 64}}, got)
 	for i, v := 0, reflect.ValueOf(got); i < v.NumField(); i++ {
 		assert.False(t, v.Field(i).IsZero(), "%s is not stated above", v.Type().Field(i).Name)

@@ -19,7 +19,7 @@ ran, reads and calculations too. The trace tells one task's story: proposals, de
 Activations say which policy was in force when. All are readings of the same entries, which nothing changes or removes;
 export and follow write the entries themselves.`,
 	})
-	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logActivations(), a.logExport(), a.logFollow())
+	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logActivations(), a.logExport(), a.logFollow(), a.logConfirm())
 	return cmd
 }
 

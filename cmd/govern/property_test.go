@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,9 +22,68 @@ import (
 // Whatever is proposed, reviewed, cancelled, configured, lost and restarted, in whatever order: the promises hold,
 // read from the entries alone.
 func TestAnySequenceKeepsThePromises(t *testing.T) {
+	site := t.TempDir()
+	require.NoError(t, os.WriteFile(filepath.Join(site, "site.rego"), []byte(`package site
+
+# METADATA
+# title: Two stages
+# custom:
+#   code: two_stages
+#   message: the shift agrees first, and then the office
+#   remedy: Ask the shift, and then the office.
+require_approval contains {
+	"code": "two_stages", "message": "the shift agrees first, and then the office",
+	"approval": {"stages": [{"name": "shift", "roles": ["shift"]}, {"name": "office", "roles": ["office"]}], "reason_required": true},
+} if {
+	input.call.target == "n2"
+}
+`), 0o600))
+	plain, secretive := governments(t, site, nil), governments(t, site, []string{"/body"})
+	files, seen := t.TempDir(), map[string]int{}
+	rapid.Check(t, func(rt *rapid.T) {
+		file := ""
+		if rapid.IntRange(0, 4).Draw(rt, "a file of its own") == 0 {
+			folder, err := os.MkdirTemp(files, "")
+			require.NoError(rt, err)
+			defer os.RemoveAll(folder)
+			file = filepath.Join(folder, "govern.db")
+		}
+		all, isSecret := plain, rapid.Bool().Draw(rt, "what is written is sensitive")
+		if isSecret {
+			all = secretive
+		}
+		l := emptyLab(t, all[0], file)
+		s := &sequence{lab: l, rt: rt, all: all, seen: seen, tasks: map[string]string{l.task: l.who.Actor}}
+		func() {
+			defer func() { require.NoError(rt, l.store.Close()) }()
+			for range rapid.IntRange(10, 50).Draw(rt, "length") {
+				s.events()[rapid.IntRange(0, len(s.events())-1).Draw(rt, "event")](rt)
+			}
+			s.check()
+			for _, e := range s.entries() {
+				if isSecret && strings.Contains(string(e.Body), "There are 84") {
+					rt.Fatalf("an entry shows what is sensitive: %s", e.Body)
+				}
+			}
+		}()
+		if file != "" {
+			noFaults(rt, file)
+			b, err := os.ReadFile(file)
+			require.NoError(rt, err)
+			require.False(rt, isSecret && strings.Contains(string(b), "There are 84"), "the file holds what is sensitive")
+		}
+	})
+	t.Logf("%v", seen)
+	for _, what := range []string{"run under an approval", "run under two stages", "replay", "simulation", "answer of a run lost", "decided again", "reopening", "reopened file"} {
+		require.NotZero(t, seen[what], "no sequence had a %s", what)
+	}
+}
+
+// governments are what a state may be put under, the usual one first: each the same tools and another configuration.
+func governments(t *testing.T, site string, sensitive []string) []governed {
 	whole := newLab(t, budgets(config.Budgets{Cost: ptr(int64(40)), Attempts: ptr(int64(12)), Output: ptr(int64(1200))}))
 	whole.redefine("read_document", costing(3))
-	whole.redefine("record_draft", costing(5))
+	whole.redefine("record_draft", func(d *dispatch.Definition) { d.Cost, d.Sensitive = 5, sensitive })
 	// another is what the same tools are governed by when an operator has changed the configuration.
 	another := func(change func(*config.Config, *config.Profile)) governed {
 		c := whole.config
@@ -41,50 +101,8 @@ func TestAnySequenceKeepsThePromises(t *testing.T) {
 	poor := another(func(_ *config.Config, p *config.Profile) {
 		p.Budgets = config.Budgets{Cost: ptr(int64(12)), Attempts: ptr(int64(3)), Output: ptr(int64(400))}
 	})
-	site := t.TempDir()
-	require.NoError(t, os.WriteFile(filepath.Join(site, "site.rego"), []byte(`package site
-
-# METADATA
-# title: Two stages
-# custom:
-#   code: two_stages
-#   message: the shift agrees first, and then the office
-#   remedy: Ask the shift, and then the office.
-require_approval contains {
-	"code": "two_stages", "message": "the shift agrees first, and then the office",
-	"approval": {"stages": [{"name": "shift", "roles": ["shift"]}, {"name": "office", "roles": ["office"]}], "reason_required": true},
-} if {
-	input.call.target == "n2"
-}
-`), 0o600))
 	layered := another(func(c *config.Config, _ *config.Profile) { c.Site = []string{site} })
-
-	files, seen := t.TempDir(), map[string]int{}
-	rapid.Check(t, func(rt *rapid.T) {
-		file := ""
-		if rapid.IntRange(0, 4).Draw(rt, "a file of its own") == 0 {
-			folder, err := os.MkdirTemp(files, "")
-			require.NoError(rt, err)
-			defer os.RemoveAll(folder)
-			file = filepath.Join(folder, "govern.db")
-		}
-		l := emptyLab(t, whole.governed, file)
-		s := &sequence{lab: l, rt: rt, all: []governed{whole.governed, layered, reduced, poor}, seen: seen, tasks: map[string]string{l.task: l.who.Actor}}
-		func() {
-			defer func() { require.NoError(rt, l.store.Close()) }()
-			for range rapid.IntRange(10, 50).Draw(rt, "length") {
-				s.events()[rapid.IntRange(0, len(s.events())-1).Draw(rt, "event")](rt)
-			}
-			s.check()
-		}()
-		if file != "" {
-			noFaults(rt, file)
-		}
-	})
-	t.Logf("%v", seen)
-	for _, what := range []string{"run under an approval", "run under two stages", "replay", "simulation", "answer of a run lost", "decided again", "reopening", "reopened file"} {
-		require.NotZero(t, seen[what], "no sequence had a %s", what)
-	}
+	return []governed{whole.governed, layered, reduced, poor}
 }
 
 // sequence is one random run.
@@ -151,7 +169,7 @@ func (s *sequence) call(rt *rapid.T) string {
 func (s *sequence) draft(rt *rapid.T) string {
 	return draft("d", "idempotency_key", rapid.SampledFrom([]string{"k1", "k2"}).Draw(rt, "key"),
 		"draft_id", rapid.SampledFrom([]string{"n1", "n2"}).Draw(rt, "target"),
-		"body", rapid.SampledFrom([]string{"84", "840"}).Draw(rt, "body"))
+		"body", rapid.SampledFrom([]string{"There are 84.", "There are 840."}).Draw(rt, "body"))
 }
 
 func (s *sequence) propose(rt *rapid.T) { s.judge(rt, s.mode(rt), s.call(rt)) }

@@ -54,7 +54,11 @@ func fromEntries(t require.TestingT, entries []dispatch.Entry) tables {
 		case "action":
 			value, ok := ijson.Lookup(entry.Body, "/value")
 			require.True(t, ok)
-			spent[2] += float64(len(value))
+			if bytes, sealed := e["value_bytes"].(float64); sealed {
+				spent[2] += bytes
+			} else {
+				spent[2] += float64(len(value))
+			}
 		}
 		task["spent"] = spent
 		switch e["kind"] {

@@ -35,7 +35,8 @@ type approvalView struct {
 	Actor     string                 `json:"actor"`
 	Mode      dispatch.Mode          `json:"mode"`
 	Step      int                    `json:"step"`
-	Proposal  ijson.Raw              `json:"proposal"`
+	// Proposal has seals for what is sensitive. Only govern review show gives the call itself.
+	Proposal ijson.Raw `json:"proposal"`
 	// Definition is the digest of the tool's definition, as govern tools show prints it.
 	Definition    string          `json:"definition"`
 	Terms         dispatch.Terms  `json:"terms"`
@@ -122,6 +123,8 @@ func until(a dispatch.Approval) string {
 func (a *app) reviewShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use: "show ID", Short: "Show the whole call that an approval covers", Args: args("the ID of an approval"),
+		Long: `Shows the exact call, to whoever is to say yes or no to it. This is the one command that shows what a tool's
+definition calls sensitive. Once the approval is consumed or withdrawn, that is gone, and seals stand in its place.`,
 		Example: "  govern review show ap-0123456789abcdef",
 	}
 	f := formatFlag(cmd, "text", "json")
@@ -134,7 +137,9 @@ func (a *app) reviewShow() *cobra.Command {
 			return s.approvalError(cmd, given[0], err)
 		}
 		if f.json() {
-			return writeJSON(a.stdout, viewOf(ap))
+			v := viewOf(ap)
+			v.Proposal = ap.Call()
+			return writeJSON(a.stdout, v)
 		}
 		return a.showApproval(s, ap)
 	})
@@ -155,7 +160,10 @@ func (a *app) showApproval(s *system, ap dispatch.Approval) error {
 	row("tool", ap.Tool())
 	row("definition", ap.Definition)
 	escaped := a.showArguments(ap)
-	row("size", fmt.Sprintf("%d bytes", len(ap.Proposal)))
+	row("size", fmt.Sprintf("%d bytes", len(ap.Call())))
+	if ap.Exact != nil {
+		row("sensitive", "some of this is shown here alone; lists and logs have seals in its place")
+	}
 	if escaped {
 		row("warning", "the call has characters that would not show as themselves; they stand above as \\u escapes")
 	}
@@ -184,7 +192,7 @@ const widestLine = 68
 // showArguments shows every argument whole. Values stay JSON: 84 and "84", a line break and the two characters \n, are
 // not the same call. It says whether anything had to be escaped.
 func (a *app) showArguments(ap dispatch.Approval) (escaped bool) {
-	arguments, _ := ijson.Lookup(ap.Proposal, "/arguments")
+	arguments, _ := ijson.Lookup(ap.Call(), "/arguments")
 	members, _ := ijson.Members(arguments)
 	for _, m := range members {
 		text := visible(m.Name, jsonEscape) + ": " + visible(string(m.Value), jsonEscape)

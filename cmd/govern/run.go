@@ -182,7 +182,11 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 			if a.Actor != r.principal.Actor || a.Mode != r.mode(r.dryRun) {
 				continue
 			}
-			if err := r.one(ctx, a.Proposal, 0); err != nil {
+			exact, err := r.store.Approval(ctx, r.principal.Tenant, a.ID)
+			if err != nil {
+				return err
+			}
+			if err := r.one(ctx, exact.Call(), 0); err != nil {
 				return err
 			}
 		}

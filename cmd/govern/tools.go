@@ -75,7 +75,7 @@ func (a *app) showTool(d dispatch.Definition, profiles []string) error {
 	}
 	for _, row := range [][2]string{{"tool", d.Name}, {"version", d.Version}, {"runs", d.Local}, {"effect", string(d.Effect)},
 		{"approval", string(d.Approval)}, {"scopes", strings.Join(d.Scopes, ", ")}, {"cost", positive(d.Cost)}, {"target", d.Target},
-		{"key", d.Key}, {"drop", strings.Join(d.Drop, ", ")}, {"resource", d.Resource}, {"labels", strings.Join(d.Labels, ", ")},
+		{"key", d.Key}, {"drop", strings.Join(d.Drop, ", ")}, {"sensitive", sensitive(d)}, {"resource", d.Resource}, {"labels", strings.Join(d.Labels, ", ")},
 		{"at most", bytesOrNone(d.Limits.OutputBytes)}, {"profiles", strings.Join(profiles, ", ")}, {"digest", digest}, {"purpose", d.Description}} {
 		if row[1] != "" {
 			fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
@@ -99,6 +99,15 @@ func visibleLines(laidOut ijson.Raw) string {
 		lines[i] = visible(line, jsonEscape)
 	}
 	return strings.Join(lines, "\n")
+}
+
+// sensitive names what only the tool, its caller and reviewers see.
+func sensitive(d dispatch.Definition) string {
+	said := strings.Join(d.Sensitive, ", ")
+	if len(d.SensitiveOutput) > 0 {
+		said = strings.TrimPrefix(said+"; in what it gives: "+strings.Join(d.SensitiveOutput, ", "), "; ")
+	}
+	return said
 }
 
 func bytesOrNone(n int) string {

@@ -84,13 +84,16 @@ type Tool struct {
 	Approval string   `json:"approval"`
 	Scopes   []string `json:"scopes"`
 	Cost     int64    `json:"cost"`
-	// Target, Key and Drop are JSON Pointers into the arguments.
-	Target   string     `json:"target"`
-	Key      string     `json:"key"`
-	Drop     []string   `json:"drop"`
-	Resource string     `json:"resource"`
-	Labels   []string   `json:"labels"`
-	Limits   ToolLimits `json:"limits"`
+	// Target, Key, Drop and Sensitive are JSON Pointers into the arguments.
+	Target    string   `json:"target"`
+	Key       string   `json:"key"`
+	Drop      []string `json:"drop"`
+	Sensitive []string `json:"sensitive"`
+	// SensitiveOutput are JSON Pointers into what the tool gives.
+	SensitiveOutput []string   `json:"sensitive_output"`
+	Resource        string     `json:"resource"`
+	Labels          []string   `json:"labels"`
+	Limits          ToolLimits `json:"limits"`
 }
 
 // ToolLimits bound what one tool gives.

@@ -32,9 +32,12 @@ type Approval struct {
 	Mode       Mode
 	// Step is the dispatch that asked.
 	Step int
-	// Proposal is the call's canonical form: exactly what is shown, approved and executed.
+	// Proposal is the call's canonical form, with seals for what is sensitive: what is listed and recorded.
 	Proposal ijson.Raw
-	State    ApprovalState
+	// Exact is, where Proposal has seals, the call itself: what a reviewer is shown and what runs. It is nil where nothing
+	// is sensitive, in lists of approvals, and once the approval is consumed or withdrawn.
+	Exact ijson.Raw
+	State ApprovalState
 	// Terms are what the policy demanded when it was last asked.
 	Terms Terms
 	Votes []Vote
@@ -55,6 +58,12 @@ func (a *Approval) Open() bool {
 func (a *Approval) lapsed(step int, now time.Time) bool {
 	return a.Open() && (now.After(a.ExpiresAt) || a.State == Approved && step > a.ExpiresAtStep)
 }
+
+// Call is the canonical form of the very call that the approval covers, as far as it is kept.
+func (a *Approval) Call() ijson.Raw { return or(a.Exact, a.Proposal) }
+
+// final says that an approval in that state stays in it.
+func (s ApprovalState) final() bool { return s == Consumed || s == Withdrawn }
 
 // CallID is the id of the attempt that asked for the approval.
 func (a *Approval) CallID() string { return stringAt(a.Proposal, "/call_id") }
@@ -86,8 +95,10 @@ type Operation struct {
 	Tool      string
 	// Step is the dispatch that committed it.
 	Step int
-	// Result is what a replay answers.
+	// Result is what the call gave, with seals for what is sensitive.
 	Result ijson.Raw
+	// Exact is, where Result has seals, what a replay answers; else it is Result.
+	Exact ijson.Raw
 }
 
 // Record is the effect of a local write: created once, never overwritten.
@@ -96,5 +107,7 @@ type Record struct {
 	// Tool and Target name the record within its task.
 	Tool   string
 	Target string
-	Value  ijson.Raw
+	// Value is the record with seals for what is sensitive, and Exact, if there are any, the record itself.
+	Value ijson.Raw
+	Exact ijson.Raw
 }

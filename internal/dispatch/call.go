@@ -19,6 +19,10 @@ type Call struct {
 	Arguments ijson.Raw
 	// Proposal is the canonical form of the whole, without what was dropped.
 	Proposal ijson.Raw
+	// SealedArguments and SealedProposal are what policy, record and listings have in place of Arguments and Proposal; nil
+	// if nothing in them is sensitive.
+	SealedArguments ijson.Raw
+	SealedProposal  ijson.Raw
 	// Malformed says why the bytes are no proposal; empty means that they are one.
 	Malformed string
 	// Length counts the bytes that arrived.
@@ -30,6 +34,10 @@ type Call struct {
 	Signature string
 	// Violations of the tool's schema.
 	Violations []Violation
+
+	// unread is why the bytes are not I-JSON, and sensitive what stood where now there are seals.
+	unread    error
+	sensitive []ijson.Raw
 }
 
 const maxCallID = 40
@@ -46,7 +54,7 @@ func decode(b []byte, length int64, lim ijson.Limits) Call {
 	}
 	canonical, err := ijson.Canonical(b, lim)
 	if err != nil {
-		c.Malformed = "it is not I-JSON: " + err.Error()
+		c.Malformed, c.unread = notIJSON(err), err
 		return c
 	}
 	if err := c.envelope(canonical); err != nil {
@@ -57,6 +65,8 @@ func decode(b []byte, length int64, lim ijson.Limits) Call {
 	c.Proposal = canonical
 	return c
 }
+
+func notIJSON(err error) string { return "it is not I-JSON: " + err.Error() }
 
 func (c *Call) envelope(canonical ijson.Raw) error {
 	members, ok := ijson.Members(canonical)
@@ -106,6 +116,10 @@ func (c *Call) envelope(canonical ijson.Raw) error {
 // is checked, shown, recorded or run.
 func (s *Snapshot) read(proposal []byte, length int64) (Call, error) {
 	c := decode(proposal, length, s.Limits)
+	if broken, ok := errors.AsType[*ijson.Error](c.unread); ok && s.discreet() {
+		// Names in it may be, or hold, what is sensitive.
+		c.Malformed = notIJSON(&ijson.Error{Offset: broken.Offset, Rule: broken.Rule})
+	}
 	tool := s.Tools[c.Tool]
 	if c.Malformed != "" || tool == nil {
 		return c, nil
@@ -138,6 +152,9 @@ func cut(id string) string {
 func (c *Call) point(t Tool, def Definition) {
 	c.Violations = t.Check(c.Arguments)
 	if len(c.Violations) > 0 {
+		if def.discreet() {
+			c.Violations = unnamed(c.Violations, def.Schema, c.Arguments)
+		}
 		return
 	}
 	c.Target = stringAt(c.Arguments, def.Target)

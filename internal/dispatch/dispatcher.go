@@ -124,8 +124,12 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 		switch decision.Effect {
 		case Allow:
 			outcome = tool.Run(ctx, facts.Call).checked(tool, *facts.Tool, facts.Call.Target)
+			outcome, err = outcome.sealed(sealer{d.key, key.Tenant}, facts.Tool, facts.Call.sensitive)
 		case Replay:
-			outcome = savedResult(tool, *facts.Tool, facts.Operation.Result)
+			outcome = savedResult(tool, *facts.Tool, facts.Operation)
+		}
+		if err != nil {
+			return Result{}, err
 		}
 		commit, result, err := Next(facts, decision, outcome)
 		if err != nil {
@@ -156,6 +160,11 @@ func (d *Dispatcher) facts(ctx context.Context, snap *pinned, key TaskKey, p Pri
 	}
 	if err := f.Call.sign(d.key, key, p.Actor); err != nil {
 		return Facts{}, nil, err
+	}
+	if call.Malformed == "" && (tool != nil || snap.discreet()) {
+		if err := f.Call.sealArguments(sealer{d.key, key.Tenant}, f.Tool); err != nil {
+			return Facts{}, nil, err
+		}
 	}
 	look := Lookup{Signature: f.Call.Signature, Mode: f.Mode, Actor: p.Actor, Key: f.Call.Key}
 	if f.Tool != nil && f.Tool.Effect == Write {

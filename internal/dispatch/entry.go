@@ -75,7 +75,9 @@ type DecisionEntry struct {
 	// Input is what the policy saw, with its digest, and Decision what it answered or what stands for its failure to.
 	Input       ijson.Raw `json:"input"`
 	InputDigest string    `json:"input_digest"`
-	Decision    Decision  `json:"decision"`
+	// Sealed says that seals stand in the input for what is sensitive.
+	Sealed   bool     `json:"sealed,omitzero"`
+	Decision Decision `json:"decision"`
 	// Status is what the caller got: the decision's, or for an allowed call that of its execution.
 	Status    Status `json:"status"`
 	Retryable bool   `json:"retryable,omitzero"`
@@ -98,7 +100,9 @@ type ActionEntry struct {
 	Operation string    `json:"operation,omitzero"`
 	Signature string    `json:"signature"`
 	Value     ijson.Raw `json:"value"`
-	Record    ijson.Raw `json:"record,omitzero"`
+	// ValueBytes is, where Value has seals, the length of what the caller got: that is what the budget of output counts.
+	ValueBytes int       `json:"value_bytes,omitzero"`
+	Record     ijson.Raw `json:"record,omitzero"`
 	// Approval and Reviewers say under whose word a call ran that needed one.
 	Approval      string   `json:"approval,omitzero"`
 	Reviewers     []string `json:"reviewers,omitzero"`

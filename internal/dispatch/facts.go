@@ -162,7 +162,7 @@ func (f *Facts) Input() Input {
 		Now:  moment(f.Now),
 		Mode: f.Mode,
 		Task: InputTask{Tenant: f.Task.Tenant, ID: f.Task.ID, Actor: f.Task.Actor, Profile: f.Task.Profile, Scopes: map[string]bool{}},
-		Call: InputCall{ID: f.Call.ID, Tool: f.Call.Tool, Arguments: f.Call.Arguments, Target: optional(f.Call.Target),
+		Call: InputCall{ID: f.Call.ID, Tool: f.Call.Tool, Arguments: or(f.Call.SealedArguments, f.Call.Arguments), Target: optional(f.Call.Target),
 			Keyed: f.Call.Key != "", Signature: optional(f.Call.Signature), Malformed: optional(f.Call.Malformed), Violations: f.Call.Violations},
 		State: InputState{
 			Step: f.Step, MaxSteps: f.Step, Cancelled: f.Task.Cancelled, TargetExists: f.TargetExists,

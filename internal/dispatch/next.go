@@ -21,7 +21,7 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 		c.change(old, func(a *Approval) { a.State = Withdrawn })
 	}
 	status, retryable, detail := d.Status, d.Retryable, d.Detail
-	var value ijson.Raw
+	var value, sealed ijson.Raw
 	switch d.Effect {
 	case Allow:
 		status, retryable, detail = o.Status, o.Retryable, o.Detail
@@ -31,10 +31,10 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 			c.keep(f, o)
 		}
 		if status == StatusOK {
-			value = o.Value
+			value, sealed = o.Value, o.SealedValue
 		}
 	case Replay:
-		value, detail = o.Value, o.Detail
+		value, sealed, detail = o.Value, o.SealedValue, o.Detail
 	case RequireApproval:
 		if err := c.ask(f, d); err != nil {
 			return Commit{}, Result{}, err
@@ -44,7 +44,7 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 	}
 
 	decision := DecisionEntry{CallID: f.Call.id(), Actor: f.Task.Actor, Door: f.Door, Attempt: f.Attempt, Operation: f.Call.Key,
-		Input: f.Asked, InputDigest: ijson.Digest("govern input v1", f.Asked), Decision: d, Status: status, Retryable: retryable,
+		Input: f.Asked, InputDigest: ijson.Digest("govern input v1", f.Asked), Sealed: f.Call.SealedArguments != nil, Decision: d, Status: status, Retryable: retryable,
 		Detail: detail, Approvals: standsOf(c.Approvals)}
 	if a := c.subject(f); a != nil {
 		switch {
@@ -62,7 +62,8 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 	}
 	if d.Effect == Allow && o.Ran {
 		action := ActionEntry{CallID: f.Call.ID, Actor: f.Task.Actor, Tool: f.Call.Tool, Target: f.Call.Target, Operation: f.Call.Key,
-			Signature: f.Call.Signature, Value: o.Value, Record: o.Record, PolicyVersion: d.PolicyVersion}
+			Signature: f.Call.Signature, Value: or(o.SealedValue, o.Value), ValueBytes: len(exactBeside(o.SealedValue, o.Value)),
+			Record: or(o.SealedRecord, o.Record), PolicyVersion: d.PolicyVersion}
 		if a := f.approval(); a != nil && a.State == Approved {
 			action.Approval, action.Reviewers = a.ID, a.reviewers()
 		}
@@ -70,7 +71,7 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 			return Commit{}, Result{}, err
 		}
 	}
-	result := Result{Task: f.Task.ID, Step: f.Step, CallID: f.Call.id(), Status: status, Value: value, Retryable: retryable,
+	result := Result{Task: f.Task.ID, Step: f.Step, CallID: f.Call.id(), Status: status, Value: value, SealedValue: sealed, Retryable: retryable,
 		Approval: c.standing(f, status), PolicyVersion: d.PolicyVersion}
 	if d.Effect == Replay && value == nil {
 		result.ResultKnown = new(bool)
@@ -103,11 +104,12 @@ func (c *Commit) keep(f Facts, o Outcome) {
 		return
 	}
 	if o.Record != nil {
-		c.Record = &Record{Task: f.Task.TaskKey, Tool: f.Call.Tool, Target: f.Call.Target, Value: o.Record}
+		c.Record = &Record{Task: f.Task.TaskKey, Tool: f.Call.Tool, Target: f.Call.Target,
+			Value: or(o.SealedRecord, o.Record), Exact: exactBeside(o.SealedRecord, o.Record)}
 	}
 	if f.Call.Key != "" {
 		c.Operation = &Operation{Task: f.Task.TaskKey, Actor: f.Task.Actor, Key: f.Call.Key, Signature: f.Call.Signature,
-			Tool: f.Call.Tool, Step: f.Step, Result: o.Value}
+			Tool: f.Call.Tool, Step: f.Step, Result: or(o.SealedValue, o.Value), Exact: exactBeside(o.SealedValue, o.Value)}
 	}
 }
 
@@ -128,7 +130,8 @@ func (c *Commit) ask(f Facts, d Decision) error {
 		return nil
 	}
 	fresh := Approval{Task: f.Task.TaskKey, Actor: f.Task.Actor, Signature: f.Call.Signature, Definition: f.Definition, Mode: f.Mode,
-		Step: f.Step, Proposal: f.Call.Proposal, State: Pending, Terms: *d.Approval, ExpiresAt: f.Now.Add(d.Approval.ttl()),
+		Step: f.Step, Proposal: or(f.Call.SealedProposal, f.Call.Proposal),
+		Exact: exactBeside(f.Call.SealedProposal, f.Call.Proposal), State: Pending, Terms: *d.Approval, ExpiresAt: f.Now.Add(d.Approval.ttl()),
 		PolicyVersion: d.PolicyVersion}
 	name, err := ijson.Marshal([]any{fresh.Task.Tenant, fresh.Task.ID, fresh.Signature, fresh.Definition, fresh.Mode, fresh.Step})
 	if err != nil {
@@ -152,6 +155,9 @@ func (c *Commit) change(old *Approval, edit func(*Approval)) {
 	next := *old
 	next.Votes = slices.Clone(old.Votes)
 	edit(&next)
+	if next.State.final() {
+		next.Exact = nil // nobody needs it any more
+	}
 	c.Approvals = append(c.Approvals, ApprovalChange{Approval: next, From: old.State})
 }
 

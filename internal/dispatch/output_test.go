@@ -61,7 +61,7 @@ func TestSavedResultThatBreaksThePresentPromise(t *testing.T) {
 		f := writeFacts()
 		f.Asked = ijson.Raw(`{}`)
 		f.Operation = &Operation{Signature: "s", Result: ijson.Raw(saved)}
-		c, r, err := Next(f, Decision{Effect: Replay, Status: StatusReplayed, PolicyVersion: version}, savedResult(promises{}, def, f.Operation.Result))
+		c, r, err := Next(f, Decision{Effect: Replay, Status: StatusReplayed, PolicyVersion: version}, savedResult(promises{}, def, f.Operation))
 		require.NoError(t, err)
 		assert.Equal(t, StatusReplayed, r.Status)
 		var e DecisionEntry

@@ -44,9 +44,12 @@ func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (s
 	}
 	// As it was stored: what the tool drops by now was a part of what was signed, and a limit that is lower by now is for
 	// what arrives.
-	stored := ijson.Limits{Bytes: len(a.Proposal), Depth: ijson.DefaultLimits.Depth}
-	call := decode(a.Proposal, 0, stored)
-	if err := call.sign(d.key, a.Task, a.Actor); err != nil || call.Signature != signature {
+	stored := ijson.Limits{Bytes: len(a.Call()), Depth: ijson.DefaultLimits.Depth}
+	call := decode(a.Call(), 0, stored)
+	err = call.sign(d.key, a.Task, a.Actor)
+	differs := err != nil || call.Signature != signature || call.ID != a.CallID() || call.Tool != a.Tool()
+	// Nothing can be said any more of a final one, whose exact call may be gone.
+	if differs && !a.State.final() {
 		return subject{}, ErrProposalDiffers
 	}
 	return subject{task: a.Task, signature: signature, mode: a.Mode, id: id}, nil

@@ -20,8 +20,9 @@ type Store interface {
 	// process, and holds it until release is called. It gives ErrUnavailable when that takes unreasonably long. It keeps callers from deciding in vain; what makes a change safe is the guard
 	// in Apply.
 	Hold(ctx context.Context, task TaskKey) (release func(), err error)
-	// Load reads a task and the rows that a call depends on, as of one revision. The approval is the latest that was
-	// asked for of this call, whatever its state or definition. It gives ErrUnknownTask for a task that does not exist.
+	// Load reads a task and the rows that a call depends on, as of one revision. The operation comes with its exact bytes.
+	// The approval comes without, and is the latest that was asked for of this call, whatever its state or definition. It
+	// gives ErrUnknownTask for a task that does not exist.
 	Load(ctx context.Context, task TaskKey, lookup Lookup) (State, error)
 	// Apply makes a commit durable, all of it or none, before it returns nil. It gives ErrMoved, and changes
 	// nothing, if the task's revision is not commit.Revision any more or a row of the commit was changed or
@@ -39,18 +40,19 @@ type Reader interface {
 	Tasks(ctx context.Context, tenant string) ([]Task, error)
 	// TasksIn lists a part of a tenant's tasks by id, by which they are named too. It reads like Entries.
 	TasksIn(ctx context.Context, tenant string, span Span[string]) iter.Seq2[Task, error]
-	// Approval finds an approval by its id, and gives ErrUnknownApproval if there is none.
+	// Approval finds an approval by its id, with its exact call, and gives ErrUnknownApproval if there is none.
 	Approval(ctx context.Context, tenant, id string) (Approval, error)
-	// Approvals lists a tenant's approvals in the order in which they were asked for. An empty task means every
-	// task, no states every state.
+	// Approvals lists a tenant's approvals in the order in which they were asked for, without their exact calls: closing
+	// them has to work also if those are damaged. An empty task means every task, no states every state.
 	Approvals(ctx context.Context, tenant, task string, states ...ApprovalState) ([]Approval, error)
 	// ApprovalsIn lists a part of a tenant's approvals, or of those that wait for a person, in the order in which they were
-	// asked for. They are named by their ids. An empty task means every task. It reads like Entries.
+	// asked for, without their exact calls. They are named by their ids. An empty task means every task. It reads like
+	// Entries.
 	ApprovalsIn(ctx context.Context, tenant, task string, waiting bool, span Span[string]) iter.Seq2[Approval, error]
-	// Records lists what the local writes of a tenant's tasks created, by task, tool and target. An empty task
-	// means every task.
+	// Records lists what the local writes of a tenant's tasks created, by task, tool and target, and Operations a tenant's
+	// committed operations by task, step and key. An empty task means every task. Exact bytes come with them to who has the
+	// store's key.
 	Records(ctx context.Context, tenant, task string) ([]Record, error)
-	// Operations lists a tenant's committed operations by task, step and key. An empty task means every task.
 	Operations(ctx context.Context, tenant, task string) ([]Operation, error)
 	// Entries gives entries in the order of their commits, which within a task is that of step and number. It reads in
 	// short transactions, so that a slow consumer holds nothing up. An empty task means every task of the tenant.

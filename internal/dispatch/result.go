@@ -12,6 +12,8 @@ type Result struct {
 	Status Status  `json:"status"`
 	// Value is the observation, for ok and replayed.
 	Value ijson.Raw `json:"value,omitzero"`
+	// SealedValue is what others than the caller may see of Value; nil if nothing in it is sensitive.
+	SealedValue ijson.Raw `json:"-"`
 	// ResultKnown is false where a call was carried out and its result cannot be told; it is absent otherwise.
 	ResultKnown *bool `json:"result_known,omitzero"`
 	// Retryable says that the same call may be proposed again.
@@ -23,6 +25,16 @@ type Result struct {
 	PolicyVersion string `json:"policy_version"`
 	// Last is the last attempt's result, for retry_exhausted alone.
 	Last *Result `json:"last,omitzero"`
+}
+
+// Sealed is the result as others than its caller may see it.
+func (r Result) Sealed() Result {
+	r.Value, r.SealedValue = or(r.SealedValue, r.Value), nil
+	if r.Last != nil {
+		last := r.Last.Sealed()
+		r.Last = &last
+	}
+	return r
 }
 
 // ResultApproval is the approval that the call waits for, or stands under.

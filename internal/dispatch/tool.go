@@ -48,6 +48,10 @@ type Definition struct {
 	Key    string `json:"key,omitzero"`
 	// Drop are JSON Pointers of arguments that are removed before anything else is done with the call.
 	Drop []string `json:"drop,omitzero"`
+	// Sensitive are JSON Pointers of arguments that reach the schema check, the tool and the reviewer alone, and
+	// SensitiveOutput those into what the tool gives that reach its caller alone.
+	Sensitive       []string `json:"sensitive,omitzero"`
+	SensitiveOutput []string `json:"sensitive_output,omitzero"`
 	// Resource says which of the profile's named sets guard the target: "readable", "writable", or empty for none.
 	Resource string `json:"resource,omitzero"`
 	// Cost is what one run takes from the profile's budget of that name; in a profile without one it limits nothing.
@@ -106,6 +110,10 @@ type Outcome struct {
 	Value ijson.Raw
 	// Record is what a local write creates under the call's target.
 	Record ijson.Raw
+	// SealedValue and SealedRecord are what is recorded and shown of Value and Record; nil if nothing in them is
+	// sensitive. No tool gives them.
+	SealedValue  ijson.Raw
+	SealedRecord ijson.Raw
 	// Detail explains a broken or withheld result to people; the caller does not get it.
 	Detail string
 }
@@ -115,6 +123,10 @@ type Outcome struct {
 func (o Outcome) checked(t Tool, def Definition, target string) Outcome {
 	broken := func(detail string) Outcome {
 		return Outcome{Status: StatusInternalError, Detail: def.Name + ": " + detail}
+	}
+	if o.Detail != "" && def.discreet() {
+		// It may repeat what the tool was given, in any form.
+		o.Detail = def.Name + ": what the tool says is not recorded, since it handles what is sensitive"
 	}
 	switch o.Status {
 	case StatusOK, StatusOutcomeUnknown:
@@ -138,6 +150,9 @@ func (o Outcome) checked(t Tool, def Definition, target string) Outcome {
 		}
 		canonical, err := ijson.Canonical(*raw, ijson.DefaultLimits)
 		if err != nil {
+			if def.discreet() {
+				return broken("gave a result that is not I-JSON")
+			}
 			return broken("gave a result that is not I-JSON: " + err.Error())
 		}
 		*raw = canonical
@@ -152,11 +167,16 @@ func (o Outcome) checked(t Tool, def Definition, target string) Outcome {
 }
 
 // savedResult is what a replay may answer: the saved result, unless the tool could not give it now.
-func savedResult(t Tool, def Definition, saved ijson.Raw) Outcome {
-	if detail := breach(t, def, saved); detail != "" {
+func savedResult(t Tool, def Definition, saved *Operation) Outcome {
+	value := or(saved.Exact, saved.Result)
+	if detail := breach(t, def, value); detail != "" {
 		return Outcome{Detail: detail}
 	}
-	return Outcome{Value: saved}
+	o := Outcome{Value: value}
+	if saved.Exact != nil {
+		o.SealedValue = saved.Result
+	}
+	return o
 }
 
 // breach says to people how a canonical value breaks what its tool promises to give; empty means that it does not. It
@@ -166,7 +186,11 @@ func breach(t Tool, def Definition, value ijson.Raw) string {
 		return fmt.Sprintf("%s: the result is %d bytes long; limits.output_bytes is %d", def.Name, len(value), most)
 	}
 	var broken []string
-	for _, v := range t.CheckOutput(value) {
+	found := t.CheckOutput(value)
+	if def.discreet() {
+		found = unnamed(found, def.Output, value)
+	}
+	for _, v := range found {
 		broken = append(broken, strings.TrimLeft(v.Path+" "+v.Message, " "))
 	}
 	if len(broken) == 0 {

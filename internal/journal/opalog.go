@@ -37,6 +37,7 @@ type OPACustom struct {
 	Status      dispatch.Status `json:"status"`
 	Approval    string          `json:"approval,omitzero"`
 	InputDigest string          `json:"input_digest"`
+	Sealed      bool            `json:"sealed,omitzero"` // sensitive values in the input have seals in their place
 	Detail      string          `json:"detail,omitzero"`
 }
 
@@ -82,7 +83,7 @@ func (l *OPALog) Event(ctx context.Context, e dispatch.Entry) (OPAEvent, error) 
 			Bundles:    map[string]OPABundle{"govern": {d.Decision.PolicyVersion}},
 			Path:       opaPath, Input: d.Input, Result: result, RequestedBy: d.Actor, Timestamp: d.Time,
 			Custom: OPACustom{Tenant: d.Tenant, Task: d.Task, Step: d.Step, CallID: d.CallID, Door: d.Door, Status: d.Status,
-				Approval: d.Approval, InputDigest: d.InputDigest, Detail: d.Detail},
+				Approval: d.Approval, InputDigest: d.InputDigest, Sealed: d.Sealed, Detail: d.Detail},
 		}, nil
 	})
 }

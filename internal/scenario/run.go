@@ -82,7 +82,7 @@ func Run(ctx context.Context, w World, s Scenario) (report Report, err error) {
 		if err != nil {
 			return Report{}, err
 		}
-		result, err := r.step(ctx, name, step)
+		result, shown, err := r.step(ctx, name, step)
 		if err != nil {
 			return Report{}, fmt.Errorf("scenario %q, step %d (%s): %w", s.Name, i+1, name, err)
 		}
@@ -90,9 +90,9 @@ func Run(ctx context.Context, w World, s Scenario) (report Report, err error) {
 		if err != nil {
 			return Report{}, err
 		}
-		report.Steps = append(report.Steps, result)
+		report.Steps = append(report.Steps, shown)
 		place := fmt.Sprintf("step %d (%s)", i+1, name)
-		report.fail(place, match(step.Expect, result, "")...)
+		report.fail(place, match(step.Expect, result, shown, "")...)
 		report.fail(place, after.unexplained(before)...)
 	}
 	if report.Final, err = r.final(ctx); err != nil {
@@ -153,13 +153,28 @@ func (r *runner) key() dispatch.TaskKey {
 
 func (r *runner) origin() dispatch.Origin { return dispatch.Origin{Door: "scenario", Mode: r.mode} }
 
-func (r *runner) step(ctx context.Context, name string, s Step) (ijson.Raw, error) {
+// step gives what the step's caller was told, and what of that may be shown to whoever reads the report.
+func (r *runner) step(ctx context.Context, name string, s Step) (result, shown ijson.Raw, err error) {
 	switch name {
 	case "propose":
-		result, err := r.dispatcher.Dispatch(ctx, r.principal, r.task, r.origin(), s.Propose.value)
-		return answer(result, err)
+		return told(r.dispatcher.Dispatch(ctx, r.principal, r.task, r.origin(), s.Propose.value))
 	case "retry":
 		return r.retry(ctx, s.Retry.value)
+	}
+	result, err = r.act(ctx, name, s)
+	return result, result, err
+}
+
+func told(r dispatch.Result, failed error) (result, shown ijson.Raw, err error) {
+	if result, err = answer(r, failed); err != nil {
+		return nil, nil, err
+	}
+	shown, err = answer(r.Sealed(), failed)
+	return result, shown, err
+}
+
+func (r *runner) act(ctx context.Context, name string, s Step) (ijson.Raw, error) {
+	switch name {
 	case "review":
 		return r.review(ctx, s.Review.value)
 	case "reopen":
@@ -194,16 +209,15 @@ func answer(result any, err error) (ijson.Raw, error) {
 	return ijson.Marshal(map[string]string{"error": err.Error()})
 }
 
-func (r *runner) retry(ctx context.Context, step retryStep) (ijson.Raw, error) {
+func (r *runner) retry(ctx context.Context, step retryStep) (result, shown ijson.Raw, err error) {
 	limit := dispatch.MaxAttempts
 	if step.Limit != nil {
 		var ok bool
 		if limit, ok = whole(step.Limit); !ok {
-			return answer(nil, dispatch.ErrRetryLimit)
+			return told(dispatch.Result{}, dispatch.ErrRetryLimit)
 		}
 	}
-	result, err := r.dispatcher.DispatchRetry(ctx, r.principal, r.task, r.origin(), step.Proposal, limit)
-	return answer(result, err)
+	return told(r.dispatcher.DispatchRetry(ctx, r.principal, r.task, r.origin(), step.Proposal, limit))
 }
 
 func (r *runner) review(ctx context.Context, step reviewStep) (ijson.Raw, error) {

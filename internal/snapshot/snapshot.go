@@ -132,7 +132,8 @@ func definitions(c config.Config) map[string]dispatch.Definition {
 	for name, t := range c.Tools {
 		d := dispatch.Definition{Name: name, Version: t.Version, Description: t.Description, Local: t.Local,
 			Effect: dispatch.ToolEffect(t.Effect), Approval: dispatch.ApprovalRule(t.Approval), Scopes: t.Scopes, Cost: t.Cost,
-			Target: t.Target, Key: t.Key, Drop: t.Drop, Resource: t.Resource, Labels: t.Labels,
+			Target: t.Target, Key: t.Key, Drop: t.Drop,
+			Sensitive: t.Sensitive, SensitiveOutput: t.SensitiveOutput, Resource: t.Resource, Labels: t.Labels,
 			Limits: dispatch.ToolLimits{OutputBytes: t.Limits.OutputBytes}, Schema: t.Schema.JSON}
 		if t.Output != nil {
 			d.Output = t.Output.JSON

@@ -26,6 +26,7 @@ func (s *Store) Apply(ctx context.Context, commit dispatch.Commit) error {
 	if err != nil {
 		return err
 	}
+	r.sealWith(s.box)
 	return s.writer.write(ctx, r)
 }
 
@@ -34,6 +35,8 @@ type rows struct {
 	dispatch.Commit
 	approvals []approvalRow
 	leaves    []merkle.Hash // of the entries
+	// operationSealed and recordSealed are the exact bytes beside what has seals, encrypted.
+	operationSealed, recordSealed []byte
 	// size is about what the rows take in the write-ahead log.
 	size int64
 }
@@ -44,6 +47,7 @@ const rowSize = 2 * frameSize
 type approvalRow struct {
 	dispatch.ApprovalChange
 	terms, votes ijson.Raw
+	sealed       []byte
 }
 
 // encode also refuses a commit that is not about one task and its next revision: a fault of the program, not of the
@@ -63,7 +67,7 @@ func encode(c dispatch.Commit) (rows, error) {
 		if err != nil {
 			return rows{}, fmt.Errorf("the votes on approval %s: %w", a.ID, err)
 		}
-		r.approvals[i] = approvalRow{a, terms, votes}
+		r.approvals[i] = approvalRow{ApprovalChange: a, terms: terms, votes: votes}
 		r.size += int64(len(a.Proposal) + len(terms) + len(votes))
 		keys = append(keys, a.Task)
 	}
@@ -109,12 +113,12 @@ func (r *rows) insertOthers(conn *sqlite.Conn, entries int64) error {
 		}
 	}
 	if o := r.Operation; o != nil {
-		if err := guarded(conn, sqlOperationCreate, func(stmt *sqlite.Stmt) { bindOperation(stmt, o) }); err != nil {
+		if err := guarded(conn, sqlOperationCreate, func(stmt *sqlite.Stmt) { bindOperation(stmt, o, r.operationSealed) }); err != nil {
 			return err
 		}
 	}
 	if v := r.Record; v != nil {
-		if err := guarded(conn, sqlRecordCreate, func(stmt *sqlite.Stmt) { bindRecord(stmt, v) }); err != nil {
+		if err := guarded(conn, sqlRecordCreate, func(stmt *sqlite.Stmt) { bindRecord(stmt, v, r.recordSealed) }); err != nil {
 			return err
 		}
 	}
@@ -152,7 +156,10 @@ func (r *rows) insertTask(conn *sqlite.Conn) error {
 
 func (a approvalRow) insert(conn *sqlite.Conn) error {
 	if a.From == "" {
-		return guarded(conn, sqlApprovalCreate, a.bind)
+		return guarded(conn, sqlApprovalCreate, func(stmt *sqlite.Stmt) {
+			a.bind(stmt)
+			setBytes(stmt, ":sealed", a.sealed)
+		})
 	}
 	err := guarded(conn, sqlApprovalChange, func(stmt *sqlite.Stmt) {
 		a.bind(stmt)
@@ -162,7 +169,7 @@ func (a approvalRow) insert(conn *sqlite.Conn) error {
 		return err
 	}
 	// Nobody else can have changed what an approval is of: that it differs is the program's fault.
-	old, failed := approvalByID(conn, a.Task.Tenant, a.ID)
+	old, failed := approvalByID(conn, a.Task.Tenant, a.ID, scanApproval)
 	if failed != nil {
 		return failed
 	}
@@ -237,7 +244,7 @@ func (a approvalRow) bind(stmt *sqlite.Stmt) {
 	stmt.SetText(":policy_version", a.PolicyVersion)
 }
 
-func bindOperation(stmt *sqlite.Stmt, o *dispatch.Operation) {
+func bindOperation(stmt *sqlite.Stmt, o *dispatch.Operation, sealed []byte) {
 	stmt.SetText(":tenant", o.Task.Tenant)
 	stmt.SetText(":task", o.Task.ID)
 	stmt.SetText(":actor", o.Actor)
@@ -245,19 +252,17 @@ func bindOperation(stmt *sqlite.Stmt, o *dispatch.Operation) {
 	stmt.SetText(":signature", o.Signature)
 	stmt.SetText(":tool", o.Tool)
 	stmt.SetInt64(":step", int64(o.Step))
-	if o.Result == nil {
-		stmt.SetNull(":result")
-	} else {
-		stmt.SetBytes(":result", o.Result)
-	}
+	setBytes(stmt, ":result", o.Result)
+	setBytes(stmt, ":sealed", sealed)
 }
 
-func bindRecord(stmt *sqlite.Stmt, r *dispatch.Record) {
+func bindRecord(stmt *sqlite.Stmt, r *dispatch.Record, sealed []byte) {
 	stmt.SetText(":tenant", r.Task.Tenant)
 	stmt.SetText(":task", r.Task.ID)
 	stmt.SetText(":tool", r.Tool)
 	stmt.SetText(":target", r.Target)
 	stmt.SetBytes(":value", r.Value)
+	setBytes(stmt, ":sealed", sealed)
 }
 
 func bindEntry(stmt *sqlite.Stmt, seq int64, e dispatch.Entry) {

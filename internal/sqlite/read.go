@@ -20,7 +20,7 @@ func (r *Reader) Load(ctx context.Context, key dispatch.TaskKey, l dispatch.Look
 		if state.Approval, err = approval(conn, key, l); err != nil {
 			return err
 		}
-		if state.Operation, err = operation(conn, key, l); err != nil {
+		if state.Operation, err = r.operation(conn, key, l); err != nil {
 			return err
 		}
 		if state.Pending, err = pending(conn, key); err != nil {
@@ -53,7 +53,7 @@ func (r *Reader) Tasks(ctx context.Context, tenant string) ([]dispatch.Task, err
 func (r *Reader) Approval(ctx context.Context, tenant, id string) (dispatch.Approval, error) {
 	var found *dispatch.Approval
 	err := r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
-		found, err = approvalByID(conn, tenant, id)
+		found, err = approvalByID(conn, tenant, id, r.exactApproval)
 		return err
 	})
 	if err != nil {
@@ -95,13 +95,13 @@ func (r *Reader) Approvals(ctx context.Context, tenant, task string, states ...d
 // Records lists what local writes created, by task, tool and target.
 func (r *Reader) Records(ctx context.Context, tenant, task string) ([]dispatch.Record, error) {
 	sql, bind := scoped(sqlRecords, sqlRecordsOfTask, tenant, task)
-	return list(ctx, r.readers, sql, bind, scanRecord)
+	return list(ctx, r.readers, sql, bind, r.exactRecord)
 }
 
 // Operations lists committed operations by task, step and key.
 func (r *Reader) Operations(ctx context.Context, tenant, task string) ([]dispatch.Operation, error) {
 	sql, bind := scoped(sqlOperations, sqlOperationsOfTask, tenant, task)
-	return list(ctx, r.readers, sql, bind, scanOperation)
+	return list(ctx, r.readers, sql, bind, r.exactOperation)
 }
 
 // LastEntry gives the entry of a kind that was committed last.
@@ -194,14 +194,14 @@ func approval(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*disp
 	}, scanApproval)
 }
 
-func approvalByID(conn *sqlite.Conn, tenant, id string) (*dispatch.Approval, error) {
+func approvalByID(conn *sqlite.Conn, tenant, id string, scan func(*sqlite.Stmt) (dispatch.Approval, error)) (*dispatch.Approval, error) {
 	return one(conn, sqlApproval, func(stmt *sqlite.Stmt) {
 		stmt.SetText(":tenant", tenant)
 		stmt.SetText(":id", id)
-	}, scanApproval)
+	}, scan)
 }
 
-func operation(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*dispatch.Operation, error) {
+func (r *Reader) operation(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*dispatch.Operation, error) {
 	if l.Key == "" {
 		return nil, nil
 	}
@@ -209,7 +209,7 @@ func operation(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*dis
 		bindTaskKey(stmt, key)
 		stmt.SetText(":actor", l.Actor)
 		stmt.SetText(":key", l.Key)
-	}, scanOperation)
+	}, r.exactOperation)
 }
 
 func pending(conn *sqlite.Conn, key dispatch.TaskKey) (n int, err error) {

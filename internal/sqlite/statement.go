@@ -58,6 +58,14 @@ func getTime(stmt *sqlite.Stmt, name string) (time.Time, error) {
 	return time.Parse(moment, stmt.GetText(name))
 }
 
+func setBytes(stmt *sqlite.Stmt, name string, b []byte) {
+	if b == nil {
+		stmt.SetNull(name)
+	} else {
+		stmt.SetBytes(name, b)
+	}
+}
+
 func getBytes(stmt *sqlite.Stmt, name string) ijson.Raw {
 	if stmt.IsNull(name) {
 		return nil

@@ -13,6 +13,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/seal"
 )
 
 var _ dispatch.Store = (*Store)(nil)
@@ -99,7 +100,11 @@ func start(ctx context.Context, db *database, h *holds, getKey func(*sqlite.Conn
 	if err != nil {
 		return nil, errors.Join(err, conn.Close())
 	}
-	s := &Store{key: tip.key, Reader: Reader{newReaders(db)}, holds: h}
+	box, err := seal.New(tip.key)
+	if err != nil {
+		return nil, errors.Join(err, conn.Close())
+	}
+	s := &Store{key: tip.key, Reader: Reader{newReaders(db), box}, holds: h}
 	var log *checkpointer
 	if !db.inMemory() {
 		log = newCheckpointer(db)

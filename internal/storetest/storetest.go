@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) dispatch.Store) {
 		{"tasks", tasks},
 		{"approvals", approvals},
 		{"effects", effects},
+		{"sealed", sealed},
 		{"entries", entries},
 		{"log", log},
 		{"spans", spans},

@@ -138,25 +138,38 @@ func pointsAtString(schema ijson.Raw, pointer string) string {
 	if !pointerForm.MatchString(pointer) {
 		return fmt.Sprintf("%q is no JSON Pointer to an argument, such as /path", pointer)
 	}
+	found, why := descend(schema, pointer, func(_ ijson.Raw, required bool) string {
+		if required {
+			return ""
+		}
+		return fmt.Sprintf("the schema does not require %s, so a call could come without it; name it in required", pointer)
+	})
+	if why == "" && typeOf(found) != "string" {
+		return fmt.Sprintf("the schema must say that %s is of type string", pointer)
+	}
+	return why
+}
+
+// descend goes down a schema to what it says of the place that a pointer leads to, through objects alone, or says why it
+// does not say that. Of each object on the way, demand gives what else is wrong with how it has the next member.
+func descend(schema ijson.Raw, pointer string, demand func(object ijson.Raw, required bool) string) (found ijson.Raw, why string) {
 	for i, token := range ijson.Tokens(pointer) {
 		inner, required, known := property(schema, token)
 		switch {
 		case i > 0 && typeOf(schema) != "object":
-			return fmt.Sprintf("the schema must say that what is around %s is of type object; anything else has no such member", pointer)
+			return nil, fmt.Sprintf("the schema must say that what is around %s is of type object; anything else has no such member", pointer)
 		case !known:
 			if near, ok := nearest.Name(token, properties(schema)); ok {
-				return fmt.Sprintf("the schema has no property %s; did you mean %s?", pointer, near)
+				return nil, fmt.Sprintf("the schema has no property %s; did you mean %s?", pointer, near)
 			}
-			return fmt.Sprintf("the schema has no property %s; it has %s", pointer, list(properties(schema), itself))
-		case !required:
-			return fmt.Sprintf("the schema does not require %s, so a call could come without it; name it in required", pointer)
+			return nil, fmt.Sprintf("the schema has no property %s; it has %s", pointer, list(properties(schema), itself))
+		}
+		if why := demand(schema, required); why != "" {
+			return nil, why
 		}
 		schema = inner
 	}
-	if typeOf(schema) != "string" {
-		return fmt.Sprintf("the schema must say that %s is of type string", pointer)
-	}
-	return ""
+	return schema, ""
 }
 
 // typeOf is the one type that a schema states, or nothing.

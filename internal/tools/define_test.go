@@ -40,7 +40,9 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 	sum := dispatch.Definition{Version: "v1", Description: "Adds.", Local: "arithmetic", Schema: closed, Effect: dispatch.Pure}
 	short := good
 	short.Drop, short.Cost = []string{"/i"}, 1_000_000_000 // the name begins as the target's does
-	_, err := New(map[string]dispatch.Definition{"file_note": good, "read_note": read, "sum": sum, strings.Repeat("n", 64): short}, nil)
+	secret := good
+	secret.Sensitive, secret.Output, secret.SensitiveOutput = []string{"/n", "/in/id"}, ijson.Raw(`{"type":"object","properties":{"i":{}},"additionalProperties":false}`), []string{"/i"}
+	_, err := New(map[string]dispatch.Definition{"file_note": good, "read_note": read, "sum": sum, "keep": secret, strings.Repeat("n", 64): short}, nil)
 	require.NoError(t, err)
 
 	for name, c := range map[string]struct {
@@ -79,23 +81,52 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 			d.Target = "/in/id"
 			d.Schema = ijson.Raw(`{"type":"object","properties":{"in":{"properties":{"id":{"type":"string"}},"required":["id"]}},"required":["in"]}`)
 		}, "target: the schema must say that what is around /in/id is of type object"},
-		"a misspelt key":                 {func(d *dispatch.Definition) { d.Key = "/idempotency_key" }, "key: the schema has no property /idempotency_key"},
-		"the target as the key":          {func(d *dispatch.Definition) { d.Key = "/id" }, "key: target and key are the same argument"},
-		"an unknown resource":            {func(d *dispatch.Definition) { d.Resource = "Writable" }, `resource: "Writable" is no kind of resource`},
-		"a write that is read":           {func(d *dispatch.Definition) { d.Resource = "readable" }, "resource: a write's target is guarded by writable sets"},
-		"a negative cost":                {func(d *dispatch.Definition) { d.Cost = -1 }, "cost: a cost is 0 to 1000000000"},
-		"a negative limit":               {func(d *dispatch.Definition) { d.Limits.OutputBytes = -1 }, "limits/output_bytes: "},
-		"a scope twice":                  {func(d *dispatch.Definition) { d.Scopes = []string{"a", "A", "a"} }, "scopes/2: a is named twice"},
-		"an empty scope":                 {func(d *dispatch.Definition) { d.Scopes = []string{""} }, "scopes/0: it is empty"},
-		"a label that hides":             {func(d *dispatch.Definition) { d.Labels = []string{"x", "private\u200b"} }, "labels/1: it is empty, or holds what cannot be seen"},
-		"a drop that is required":        {func(d *dispatch.Definition) { d.Drop = []string{"/n"} }, "drop/0: the schema requires the argument"},
-		"a drop inside what is required": {func(d *dispatch.Definition) { d.Drop = []string{"/in/id"} }, "drop/0: the schema requires the argument"},
-		"a drop of the target":           {func(d *dispatch.Definition) { d.Drop = []string{"/id"} }, "drop/0: it would take away the target or the key"},
-		"a drop around the target":       {func(d *dispatch.Definition) { d.Target, d.Drop = "/in/id", []string{"/in"} }, "drop/0: it would take away the target or the key"},
-		"a drop that is no pointer":      {func(d *dispatch.Definition) { d.Drop = []string{"timeout"} }, `drop/0: "timeout" is no JSON Pointer`},
-		"a drop twice":                   {func(d *dispatch.Definition) { d.Drop = []string{"/t", "/t"} }, "drop/1: /t is named twice"},
-		"a schema that is none":          {func(d *dispatch.Definition) { d.Schema = ijson.Raw(`{"type":"integral"}`) }, "schema: "},
-		"a schema of a file":             {func(d *dispatch.Definition) { d.Schema = ijson.Raw(`{"$ref":"file:///etc/passwd"}`) }, "schema: "},
+		"a misspelt key":                    {func(d *dispatch.Definition) { d.Key = "/idempotency_key" }, "key: the schema has no property /idempotency_key"},
+		"the target as the key":             {func(d *dispatch.Definition) { d.Key = "/id" }, "key: target and key are the same argument"},
+		"an unknown resource":               {func(d *dispatch.Definition) { d.Resource = "Writable" }, `resource: "Writable" is no kind of resource`},
+		"a write that is read":              {func(d *dispatch.Definition) { d.Resource = "readable" }, "resource: a write's target is guarded by writable sets"},
+		"a negative cost":                   {func(d *dispatch.Definition) { d.Cost = -1 }, "cost: a cost is 0 to 1000000000"},
+		"a negative limit":                  {func(d *dispatch.Definition) { d.Limits.OutputBytes = -1 }, "limits/output_bytes: "},
+		"a scope twice":                     {func(d *dispatch.Definition) { d.Scopes = []string{"a", "A", "a"} }, "scopes/2: a is named twice"},
+		"an empty scope":                    {func(d *dispatch.Definition) { d.Scopes = []string{""} }, "scopes/0: it is empty"},
+		"a label that hides":                {func(d *dispatch.Definition) { d.Labels = []string{"x", "private\u200b"} }, "labels/1: it is empty, or holds what cannot be seen"},
+		"a drop that is required":           {func(d *dispatch.Definition) { d.Drop = []string{"/n"} }, "drop/0: the schema requires the argument"},
+		"a drop inside what is required":    {func(d *dispatch.Definition) { d.Drop = []string{"/in/id"} }, "drop/0: the schema requires the argument"},
+		"a drop of the target":              {func(d *dispatch.Definition) { d.Drop = []string{"/id"} }, "drop/0: it would take away the target or the key"},
+		"a drop around the target":          {func(d *dispatch.Definition) { d.Target, d.Drop = "/in/id", []string{"/in"} }, "drop/0: it would take away the target or the key"},
+		"a drop that is no pointer":         {func(d *dispatch.Definition) { d.Drop = []string{"timeout"} }, `drop/0: "timeout" is no JSON Pointer`},
+		"a drop twice":                      {func(d *dispatch.Definition) { d.Drop = []string{"/t", "/t"} }, "drop/1: /t is named twice"},
+		"a sensitive target":                {func(d *dispatch.Definition) { d.Sensitive = []string{"/id"} }, "sensitive/0: the target is what rules, records and people know the call by"},
+		"a target inside what is sensitive": {func(d *dispatch.Definition) { d.Target, d.Sensitive = "/in/id", []string{"/in"} }, "sensitive/0: the target is what"},
+		"a sensitive key":                   {func(d *dispatch.Definition) { d.Key, d.Sensitive = "/in/id", []string{"/n", "/in/id"} }, "sensitive/1: the key is what operations are known by"},
+		"a key inside what is sensitive":    {func(d *dispatch.Definition) { d.Key, d.Sensitive = "/in/id", []string{"/in"} }, "sensitive/0: the key is what"},
+		"what is sensitive and dropped":     {func(d *dispatch.Definition) { d.Drop, d.Sensitive = []string{"/n/t"}, []string{"/n"} }, "sensitive/0: it is dropped"},
+		"what is sensitive inside a drop":   {func(d *dispatch.Definition) { d.Drop, d.Sensitive = []string{"/t"}, []string{"/t/u"} }, "sensitive/0: it is dropped"},
+		"what is sensitive twice":           {func(d *dispatch.Definition) { d.Sensitive = []string{"/n", "/n"} }, "sensitive/1: /n is named twice"},
+		"what is sensitive in what is":      {func(d *dispatch.Definition) { d.Sensitive = []string{"/in", "/in/id"} }, "sensitive/1: /in/id is named twice, or lies in another"},
+		"what is sensitive around what is":  {func(d *dispatch.Definition) { d.Sensitive = []string{"/in/id", "/in"} }, "sensitive/1: /in is named twice, or lies in another"},
+		"what is sensitive and no pointer":  {func(d *dispatch.Definition) { d.Sensitive = []string{"n"} }, `sensitive/0: "n" is no JSON Pointer`},
+		"sensitive arguments":               {func(d *dispatch.Definition) { d.Sensitive = []string{""} }, `sensitive/0: "" is no JSON Pointer`},
+		"what is sensitive and misspelt":    {func(d *dispatch.Definition) { d.Sensitive = []string{"/N"} }, "sensitive/0: the schema has no property /N; did you mean n?"},
+		"what is sensitive in an array":     {func(d *dispatch.Definition) { d.Sensitive = []string{"/n/0"} }, "sensitive/0: the schema must say that what is around /n/0 is of type object"},
+		"what is sensitive and may be mistyped": {func(d *dispatch.Definition) {
+			d.Schema, d.Sensitive = ijson.Raw(`{"type":"object","properties":{"id":{"type":"string"},"pin":{}},"required":["id"]}`), []string{"/pin"}
+		}, "sensitive/0: it could come under a mistyped name"},
+		"what is sensitive and may match a pattern": {func(d *dispatch.Definition) {
+			d.Schema, d.Sensitive = ijson.Raw(`{"type":"object","properties":{"id":{"type":"string"},"pin":{}},"required":["id"],"additionalProperties":false,"patternProperties":{"^p":{}}}`), []string{"/pin"}
+		}, "sensitive/0: it could come under a mistyped name"},
+		"sensitive output and no schema": {func(d *dispatch.Definition) { d.SensitiveOutput = []string{"/id"} }, "sensitive_output/0: add output"},
+		"sensitive output that is no object": {func(d *dispatch.Definition) {
+			d.Output, d.SensitiveOutput = ijson.Raw(`{"properties":{"id":{}},"required":["id"]}`), []string{"/id"}
+		}, "sensitive_output/0: output must say that what the tool gives is of type object"},
+		"sensitive output and misspelt":       {func(d *dispatch.Definition) { d.Output, d.SensitiveOutput = closed, []string{"/ids"} }, "sensitive_output/0: the schema has no property /ids; did you mean id?"},
+		"sensitive output twice":              {func(d *dispatch.Definition) { d.Output, d.SensitiveOutput = closed, []string{"/in/id", "/in"} }, "sensitive_output/1: /in is named twice"},
+		"sensitive output that is no pointer": {func(d *dispatch.Definition) { d.Output, d.SensitiveOutput = closed, []string{"/"} }, `sensitive_output/0: "/" is no JSON Pointer`},
+		"sensitive output under a mistyped name": {func(d *dispatch.Definition) {
+			d.Output, d.SensitiveOutput = ijson.Raw(`{"type":"object","properties":{"t":{}}}`), []string{"/t"}
+		}, "sensitive_output/0: it could come under a mistyped name"},
+		"a schema that is none": {func(d *dispatch.Definition) { d.Schema = ijson.Raw(`{"type":"integral"}`) }, "schema: "},
+		"a schema of a file":    {func(d *dispatch.Definition) { d.Schema = ijson.Raw(`{"$ref":"file:///etc/passwd"}`) }, "schema: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			def := good

@@ -59,7 +59,9 @@ func withDefaults(name string, def dispatch.Definition) dispatch.Definition {
 func inOrder(def dispatch.Definition) dispatch.Definition {
 	def.Scopes = append([]string{}, def.Scopes...)
 	slices.Sort(def.Scopes)
-	def.Labels, def.Drop = slices.Sorted(slices.Values(def.Labels)), slices.Sorted(slices.Values(def.Drop))
+	for _, list := range []*[]string{&def.Labels, &def.Drop, &def.Sensitive, &def.SensitiveOutput} {
+		*list = slices.Sorted(slices.Values(*list))
+	}
 	return def
 }
 
@@ -73,6 +75,7 @@ func build(def dispatch.Definition, docs Documents) (local, []DefinitionError) {
 		problems = append(problems, DefinitionError{Field: "/schema", Problem: err.Error()})
 	} else {
 		problems = append(problems, checkPointers(def)...)
+		problems = append(problems, checkSensitive(def)...)
 		problems = append(problems, checkKeywords("/schema", t.definition.Schema)...)
 	}
 	if def.Output != nil {
@@ -81,6 +84,7 @@ func build(def dispatch.Definition, docs Documents) (local, []DefinitionError) {
 		}
 		problems = append(problems, checkKeywords("/output", t.definition.Output)...)
 	}
+	problems = append(problems, checkSensitiveOutput(def)...)
 	if len(problems) == 0 {
 		op := operations[def.Local]
 		t.needs, t.prepare = op.needs, op.prepare(def, docs)

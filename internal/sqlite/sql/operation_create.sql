@@ -1,2 +1,2 @@
-INSERT INTO operations (tenant, task, actor, key, signature, tool, step, result)
-VALUES (:tenant, :task, :actor, :key, :signature, :tool, :step, :result)
+INSERT INTO operations (tenant, task, actor, key, signature, tool, step, result, sealed)
+VALUES (:tenant, :task, :actor, :key, :signature, :tool, :step, :result, :sealed)

@@ -1,2 +1,2 @@
-INSERT INTO records (tenant, task, tool, target, value)
-VALUES (:tenant, :task, :tool, :target, :value)
+INSERT INTO records (tenant, task, tool, target, value, sealed)
+VALUES (:tenant, :task, :tool, :target, :value, :sealed)
