@@ -34,7 +34,7 @@ func TestReadmeCommands(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), config, 0o600))
 
 	const exitCode = "echo $?"
-	commands := readmeCommands(t)
+	commands := commandsIn(readme(t))
 	require.Greater(t, len(commands), 15)
 	seen := tokens{}
 	last := 0
@@ -77,12 +77,11 @@ type command struct {
 	shown  string
 }
 
-// readmeCommands reads the fenced blocks: in sh each line is a command, in console each line after a dollar sign.
-func readmeCommands(t *testing.T) []command {
-	t.Helper()
+// commandsIn reads the fenced blocks: in sh each line is a command, in console each line after a dollar sign.
+func commandsIn(text string) []command {
 	var all []command
 	block := ""
-	for i, line := range strings.Split(readme(t), "\n") {
+	for i, line := range strings.Split(text, "\n") {
 		typed, isCommand := strings.CutPrefix(line, "$ ")
 		switch {
 		case strings.HasPrefix(line, "```"):
