@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -235,4 +236,40 @@ func TestKindsAndEffectsAreListed(t *testing.T) {
 		slices.Sort(declared)
 		assert.Equal(t, declared, slices.Sorted(slices.Values(c.listed)), file)
 	}
+}
+
+// A long export needs no more memory than a short one.
+func TestExportNeedsNoMoreMemoryForMoreEntries(t *testing.T) {
+	l := emptyLab(t, labWith(t), filepath.Join(t.TempDir(), "govern.db"))
+	defer func() { require.NoError(t, l.store.Close()) }()
+	const few, many = 1 << 20, 5 << 20 // bytes
+	for size, next := 0, len(add("m1")); size < many+(1<<20); size += next {
+		l.propose(call("m1", "read_document", map[string]any{"path": strings.Repeat("x", 50_000)}))
+		next = 50_000
+	}
+	out := &measured{heap: map[int]uint64{few: 0, many: 0}}
+	require.Equal(t, exitOK, run(t.Context(), []string{"log", "export", "--state", l.file}, strings.NewReader(""), out, io.Discard))
+	require.Greater(t, out.bytes, many)
+	t.Logf("heap after %d bytes: %d KiB, after %d: %d KiB", few, out.heap[few]>>10, many, out.heap[many]>>10)
+	require.NotZero(t, out.heap[few])
+	require.Less(t, out.heap[many], out.heap[few]+2<<20)
+}
+
+// measured is an output that measures the heap once so many bytes have come.
+type measured struct {
+	bytes int
+	heap  map[int]uint64
+}
+
+func (m *measured) Write(p []byte) (int, error) {
+	m.bytes += len(p)
+	for at, heap := range m.heap {
+		if heap == 0 && m.bytes >= at {
+			var stats runtime.MemStats
+			runtime.GC()
+			runtime.ReadMemStats(&stats)
+			m.heap[at] = stats.HeapAlloc
+		}
+	}
+	return len(p), nil
 }
