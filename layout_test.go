@@ -32,13 +32,14 @@ var mayImport = map[string][]string{
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/merkle":     {},
+	"internal/checkpoint": {"internal/merkle"},
 	"internal/seal":       {},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson", "internal/merkle", "internal/seal"},
 	"internal/storetest":  {"internal/dispatch", "internal/ijson", "internal/merkle"},
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},
-	"cmd/govern": {".", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/nearest",
+	"cmd/govern": {".", "internal/checkpoint", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/merkle", "internal/nearest",
 		"internal/opa", "internal/scenario", "internal/snapshot", "internal/sqlite", "internal/tools", "internal/watch"},
 	"bench/stock": {},
 	"bench":       {".", "bench/stock", "internal/config", "internal/dispatch", "internal/ijson", "internal/merkle", "internal/snapshot", "internal/sqlite"},
@@ -56,6 +57,7 @@ var onlyIn = map[string][]string{
 	"github.com/spf13/viper":                {"internal/config"},
 	"github.com/spf13/cobra":                {"cmd/govern"},
 	"golang.org/x/mod/sumdb/tlog":           {"internal/merkle"},
+	"golang.org/x/mod/sumdb/note":           {"internal/checkpoint"},
 	// It folds case, keeps the last of repeated names, and rounds. The tools only write constants of schemas with it.
 	"encoding/json": {"internal/tools", "bench"},
 }

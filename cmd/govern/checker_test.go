@@ -277,7 +277,7 @@ func (c *checker) entry(at string, e *checkedEntry) {
 	case "action":
 		c.action(at, t, e)
 	case "review", "reopen", "expiry":
-	case "activation", "baseline":
+	case "activation", "baseline", "key":
 		if name != "/" {
 			c.fault("%s: an act without a task that stands in one", at)
 		}

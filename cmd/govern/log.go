@@ -13,13 +13,17 @@ import (
 
 func (a *app) logCommand() *cobra.Command {
 	cmd := group(&cobra.Command{
-		Use: "log", Short: "Read what was decided and what took place",
+		Use: "log", Short: "Read what was decided and what took place, and prove it",
 		Long: `The decision log has a row for every judged proposal. The action log has one only for each operation that
 ran, reads and calculations too. The trace tells one task's story: proposals, decisions, reviews, actions, results.
 Activations say which policy was in force when. All are readings of the same entries, which nothing changes or removes;
-export and follow write the entries themselves.`,
+export and follow write the entries themselves.
+
+Checkpoints and proofs let somebody else see that: a checkpoint says what the log was at one moment, signed; a proof
+shows that an entry is in it, or that a later log only added to it.`,
 	})
-	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logActivations(), a.logExport(), a.logFollow(), a.logConfirm())
+	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logActivations(), a.logExport(), a.logFollow(), a.logConfirm(),
+		a.logCheckpoint(), a.logProve(), a.logConsistency(), a.logVerifyProof())
 	return cmd
 }
 

@@ -87,15 +87,15 @@ func unwritten(err error) error {
 		fix: "nothing of the log is lost; see that there is room for the output"}
 }
 
-// shown are the parts of an entry that its line for people has.
-var shown = []string{"/call_id", "/tool", "/input/call/tool", "/target", "/input/call/target", "/decision/effect", "/decision", "/status",
-	"/actor", "/reviewer", "/by", "/policy_version"}
+// inBrief are the parts of an entry that its line for people has.
+var inBrief = []string{"/call_id", "/tool", "/input/call/tool", "/target", "/input/call/target", "/decision/effect", "/decision", "/status",
+	"/actor", "/reviewer", "/act", "/by", "/policy_version"}
 
 // brief is an entry on one line for people.
 func brief(e dispatch.Entry) string {
 	time, _ := journal.Member(e, "/time")
 	parts := []string{time, fmt.Sprintf("%-10s", e.Kind), fmt.Sprintf("%s/%s %d.%d", cmp.Or(e.Task.Tenant, "-"), cmp.Or(e.Task.ID, "-"), e.Step, e.N)}
-	for _, pointer := range shown {
+	for _, pointer := range inBrief {
 		if text, ok := journal.Member(e, pointer); ok && text != "" {
 			parts = append(parts, shorten(text, widestCell))
 		}

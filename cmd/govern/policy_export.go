@@ -73,6 +73,9 @@ policy.json and config.json, whose SHA-256 digests are those that the activation
 
 // exportKept writes the policy of a version that was in force.
 func (a *app) exportKept(ctx context.Context, s *system, dest, version string) error {
+	if strings.HasSuffix(dest, ".tar.gz") {
+		return misuse(errors.New("what is kept under a version is written into a folder")).hint("name a folder that does not exist yet")
+	}
 	kept, err := keptPolicy(ctx, s.store, version)
 	if err != nil {
 		return err

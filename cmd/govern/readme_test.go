@@ -34,7 +34,7 @@ func TestReadmeCommands(t *testing.T) {
 	require.NoError(t, os.WriteFile(filepath.Join(dir, "config.yaml"), config, 0o600))
 
 	const exitCode = "echo $?"
-	commands := commandsIn(readme(t))
+	commands := readmeCommands(t)
 	require.Greater(t, len(commands), 15)
 	seen := tokens{}
 	last := 0
@@ -76,6 +76,8 @@ type command struct {
 	line   string
 	shown  string
 }
+
+func readmeCommands(t *testing.T) []command { return commandsIn(readme(t)) }
 
 // commandsIn reads the fenced blocks: in sh each line is a command, in console each line after a dollar sign.
 func commandsIn(text string) []command {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"strings"
 	"sync/atomic"
@@ -104,6 +105,9 @@ func (s *system) sameProcess(g governed) error {
 		if fixed.now != fixed.given {
 			return fmt.Errorf("%s has changed from %v to %v, which takes a new start", fixed.key, fixed.now, fixed.given)
 		}
+	}
+	if !reflect.DeepEqual(s.config.Log, g.config.Log) {
+		return errors.New("log has changed, which takes a new start")
 	}
 	return nil
 }

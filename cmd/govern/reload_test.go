@@ -76,6 +76,7 @@ func TestFilesThatCannotBeLoadedLeaveThePolicyInForce(t *testing.T) {
 		"a renamed package (B097)":   {"policy/decision.rego", "package policy", "package plicy", "policy/decision.rego"},
 		"a lost entrypoint (B097)":   {"policy/decision.rego", "decision := {", "decided := {", "data.policy.decision"},
 		"broken data":                {"policy/data.json", "{}", "{", "policy/data.json"},
+		"other checkpoints":          {"config.yaml", "state: govern.db", "state: govern.db\nlog: {checkpoints: [elsewhere]}", "log has changed, which takes a new start"},
 		"another state":              {"config.yaml", "state: govern.db", "state: other.db", "state has changed from govern.db to other.db, which takes a new start"},
 		"another actor":              {"config.yaml", "actor: learner\nprofiles", "actor: maya\nprofiles", "actor has changed from learner to maya"},
 		"another task":               {"config.yaml", "task: labels-1\n", "task: labels-2\n", "task has changed from labels-1 to labels-2"},

@@ -93,7 +93,7 @@ What is allowed runs at most once, and is on record before its answer is given.`
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpCommand(root))
 	root.AddCommand(a.runCommand(), a.reviewCommand(), a.cancelCommand(), a.taskCommand(), a.logCommand(),
-		a.scenarioCommand(), a.configCommand(), a.policyCommand(), a.toolsCommand(), a.checkCommand(), a.versionCommand())
+		a.scenarioCommand(), a.keyCommand(), a.configCommand(), a.policyCommand(), a.toolsCommand(), a.checkCommand(), a.versionCommand())
 	group(root)
 	return root
 }

@@ -60,7 +60,14 @@ unknown; of several, the first of 1, 5, 3, 4.`,
 				return err
 			}
 			defer l.now.Load().close()
-			return a.runProposals(cmd.Context(), l, in, &proposals{file: file, retry: retry, approved: approved, dryRun: dryRun})
+			ticker := time.NewTicker(l.now.Load().config.Log.Interval())
+			defer ticker.Stop()
+			end := a.keepCheckpoints(cmd.Context(), l.now.Load(), ticker.C)
+			err = a.runProposals(cmd.Context(), l, in, &proposals{file: file, retry: retry, approved: approved, dryRun: dryRun})
+			if failures := end(); failures > 0 {
+				a.warn(plural(failures, "attempt") + " to write a checkpoint failed; see above, and write one with: govern log checkpoint --to FILE")
+			}
+			return err
 		},
 	}
 	taskFlags(cmd)

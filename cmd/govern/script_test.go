@@ -3,6 +3,8 @@ package main
 import (
 	"bufio"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -18,6 +20,8 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 	"github.com/stretchr/testify/require"
+
+	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
 // TestScript runs the commands as people do. Each script in testdata/script is one theme; a comment that begins with a
@@ -28,6 +32,8 @@ import (
 //	exits CODE PROGRAM ARG…    run a program, which must end with this exit code
 //	remember NAME REGEXP       keep the first group, as the last output has it, in a variable
 //	lasts DURATION FROM UNTIL  compare the distance of two moments
+//	entry STATE N FILE         write the bytes of an entry of the log, and a line break
+//	secret KEYFILE FILE…       no file, nor the last output, holds the secret of a signing key
 func TestScript(t *testing.T) {
 	root, err := filepath.Abs("../..")
 	require.NoError(t, err)
@@ -51,6 +57,8 @@ func TestScript(t *testing.T) {
 			"exits":    exits,
 			"remember": remember,
 			"lasts":    lasts,
+			"entry":    writeEntry,
+			"secret":   keepsSecret,
 		},
 	})
 }
@@ -98,6 +106,46 @@ func lasts(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	if got := moments[1].Sub(moments[0]); got != want {
 		ts.Fatalf("%s, not %s", got, want)
+	}
+}
+
+func writeEntry(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 3 {
+		ts.Fatalf("usage: entry STATE N FILE")
+	}
+	n, err := strconv.ParseInt(args[1], 10, 64)
+	ts.Check(err)
+	r, err := sqlite.OpenReader(context.Background(), ts.MkAbs(args[0]))
+	ts.Check(err)
+	defer r.Close()
+	for e, err := range r.EntriesFrom(context.Background(), n) {
+		ts.Check(err)
+		ts.Check(os.WriteFile(ts.MkAbs(args[2]), append(e.Body, '\n'), 0o600))
+		return
+	}
+	ts.Fatalf("there is no entry %d", n)
+}
+
+func keepsSecret(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: secret KEYFILE FILE…")
+	}
+	for line := range strings.Lines(ts.ReadFile(args[0])) {
+		fields := strings.SplitN(strings.TrimSuffix(line, "\n"), "+", 5)
+		if fields[0] != "PRIVATE" {
+			continue
+		}
+		secret := fields[4]
+		seed, err := base64.StdEncoding.DecodeString(secret)
+		ts.Check(err)
+		for _, file := range append(args[1:], "stdout", "stderr") {
+			content := ts.ReadFile(file)
+			for _, form := range []string{secret, string(seed[1:]), hex.EncodeToString(seed[1:])} {
+				if strings.Contains(content, form) {
+					ts.Fatalf("%s holds the secret of %s", file, args[0])
+				}
+			}
+		}
 	}
 }
 

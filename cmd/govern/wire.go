@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/policy-dispatch/govern/internal/checkpoint"
 	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/opa"
@@ -28,6 +29,8 @@ type governed struct {
 	tools    map[string]dispatch.Tool
 	policy   *opa.Policy
 	snapshot *dispatch.Snapshot
+	// targets are where checkpoints of the log are to be kept.
+	targets []checkpoint.Target
 }
 
 // system is everything that a command on a state works with. It never changes: what is loaded later is another one, over
@@ -48,6 +51,9 @@ func (a *app) load(cmd *cobra.Command) (governed, error) {
 	}
 	g, err := assemble(cmd.Context(), read.config)
 	g.file, g.inFile = read.file, read.inFile
+	if err == nil {
+		g.targets, err = targets(g.config)
+	}
 	if err != nil {
 		return g, misuse(err)
 	}
@@ -112,7 +118,11 @@ func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 	case err != nil:
 		return nil, misuse(err)
 	}
-	return newSystem(g, store), nil
+	s := newSystem(g, store)
+	if err := s.continues(cmd.Context()); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	return s, nil
 }
 
 func newSystem(g governed, store *sqlite.Store) *system {

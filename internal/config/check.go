@@ -55,6 +55,7 @@ func (c Config) check() error {
 	}
 	c.checkResources(fault)
 	c.Limits.check(fault)
+	c.Log.check(fault)
 	return errors.Join(wrong...)
 }
 
@@ -145,6 +146,16 @@ func (l Limits) check(fault faults) {
 	d, err := time.ParseDuration(l.DecisionTime)
 	if err != nil || d < LeastDecisionTime || d > MostDecisionTime {
 		fault("/limits/decision_time", "it is %q; give a duration with its unit, %s to %s", l.DecisionTime, LeastDecisionTime, MostDecisionTime)
+	}
+}
+
+func (l Log) check(fault faults) {
+	names("/log/checkpoints", l.Checkpoints, fault)
+	if l.Every == "" {
+		return
+	}
+	if d, err := time.ParseDuration(l.Every); err != nil || d < LeastEvery || d > MostEvery {
+		fault("/log/every", "it is %q; give a duration with its unit, %s to %s", l.Every, LeastEvery, MostEvery)
 	}
 }
 

@@ -36,6 +36,7 @@ type Config struct {
 	// Reviewers are the people who review, by the name that their votes carry. Others can review too, and have no role.
 	Reviewers map[string]Reviewer `json:"reviewers"`
 	Limits    Limits              `json:"limits"`
+	Log       Log                 `json:"log"`
 
 	origin origin
 }
@@ -114,6 +115,26 @@ type Limits struct {
 	DecisionTime string `json:"decision_time"`
 }
 
+// Log says what vouches for the log, and where that is kept.
+type Log struct {
+	// SigningKey is the path of the signing keys; absent means that they stand beside the state.
+	SigningKey string `json:"signing_key"`
+	// Checkpoints are files and URLs that a run keeps checkpoints in.
+	Checkpoints []string `json:"checkpoints"`
+	// Every is how often, as a Go duration; absent means DefaultEvery.
+	Every string `json:"every"`
+	// TokenFile holds the bearer token for the URLs; absent means none.
+	TokenFile string `json:"checkpoint_token_file"`
+}
+
+// Interval is Every with its default.
+func (l Log) Interval() time.Duration {
+	if d, err := time.ParseDuration(l.Every); err == nil {
+		return d
+	}
+	return DefaultEvery
+}
+
 // Part is JSON that stands in the configuration, or in a file that the configuration names.
 type Part struct {
 	// File is the path as it is written there; empty if the JSON stands in the configuration itself.
@@ -144,6 +165,7 @@ const (
 	DefaultMaxPending   = 10
 	DefaultMode         = "enforce"
 	DefaultDecisionTime = time.Second
+	DefaultEvery        = time.Minute
 )
 
 // Least and greatest values that a file can state.
@@ -155,6 +177,8 @@ const (
 	MostProposalBytes  = 16 << 20
 	LeastDecisionTime  = 10 * time.Millisecond
 	MostDecisionTime   = time.Minute
+	LeastEvery         = time.Second
+	MostEvery          = 24 * time.Hour
 )
 
 var modes = []string{DefaultMode, "dry_run"}

@@ -114,6 +114,14 @@ func TestValuesThatAreRefused(t *testing.T) {
 		"limits: {decision_time: 5}\n":                                                       `limits.decision_time: wants a string, not a number; put it in quotes`,
 		"limits: {decision_time: \"5\"}\n":                                                   `limits.decision_time: it is "5"; give a duration with its unit`,
 		"limits: {decision_time: 2h}\n":                                                      `10ms to 1m0s`,
+		"log: {every: 60}\n":                                                                 `log.every: wants a string, not a number; put it in quotes`,
+		"log: {every: \"60\"}\n":                                                             `log.every: it is "60"; give a duration with its unit, 1s to 24h0m0s`,
+		"log: {every: 999ms}\n":                                                              `log.every: it is "999ms"`,
+		"log: {every: 25h}\n":                                                                `log.every: it is "25h"`,
+		"log: {checkpoints: [a, \"\"]}\n":                                                    `log.checkpoints[1]: an empty name`,
+		"log: {checkpoints: [a, a]}\n":                                                       `log.checkpoints[1]: "a" is named twice`,
+		"log: {signing_key: \"\"}\n":                                                         `log.signing_key: it has no value`,
+		"log: {token: x}\n":                                                                  `log.token: unknown key; known keys are signing_key, checkpoints, every, checkpoint_token_file`,
 		"reviewers: {maya: {roles: [x, x]}}\n":                                               `reviewers.maya.roles[1]: "x" is named twice`,
 		"reviewers: {\"\": {roles: [x]}}\n":                                                  `reviewers."": a reviewer without a name`,
 		"reviewers: {maya: {roles: [\"\"]}}\n":                                               `reviewers.maya.roles[0]: an empty name`,
@@ -259,16 +267,19 @@ func flags(given map[string]string) *pflag.FlagSet {
 func TestOverlay(t *testing.T) {
 	bare, err := read(t, "profiles: {}\n")
 	require.NoError(t, err)
-	full, err := read(t, "state: f.db\npolicy: [f]\norg: [f]\nsite: [f]\ntask: f\nactor: f\nlimits: {proposal_bytes: 2048, decision_time: 2s}\n")
+	full, err := read(t, "state: f.db\npolicy: [f]\norg: [f]\nsite: [f]\ntask: f\nactor: f\nlimits: {proposal_bytes: 2048, decision_time: 2s}\nlog: {signing_key: f, every: 2s, checkpoint_token_file: f}\n")
 	require.NoError(t, err)
 	get := func(c config.Config) map[string]any {
 		return map[string]any{"state": c.State, "policy": c.Policy, "org": c.Org, "site": c.Site, "task": c.Task, "actor": c.Actor,
-			"limits.proposal_bytes": c.Limits.Proposals().Bytes, "limits.decision_time": c.Limits.Decision()}
+			"limits.proposal_bytes": c.Limits.Proposals().Bytes, "limits.decision_time": c.Limits.Decision(),
+			"log.signing_key": c.Log.SigningKey, "log.every": c.Log.Interval(), "log.checkpoint_token_file": c.Log.TokenFile}
 	}
 	env := map[string]any{"state": "e.db", "policy": []string{"e", "e2"}, "org": []string{"e", "e2"}, "site": []string{"e", "e2"}, "task": "e", "actor": "e",
-		"limits.proposal_bytes": 4096, "limits.decision_time": 3 * time.Second}
+		"limits.proposal_bytes": 4096, "limits.decision_time": 3 * time.Second,
+		"log.signing_key": "e", "log.every": 3 * time.Second, "log.checkpoint_token_file": "e"}
 	for _, file := range []config.Config{bare, full} {
-		for _, v := range []string{"STATE=e.db", "POLICY=e:e2", "ORG=e:e2", "SITE=e:e2", "TASK=e", "ACTOR=e", "LIMITS_PROPOSAL_BYTES=4096", "LIMITS_DECISION_TIME=3s"} {
+		for _, v := range []string{"STATE=e.db", "POLICY=e:e2", "ORG=e:e2", "SITE=e:e2", "TASK=e", "ACTOR=e", "LIMITS_PROPOSAL_BYTES=4096", "LIMITS_DECISION_TIME=3s",
+			"LOG_SIGNING_KEY=e", "LOG_EVERY=3s", "LOG_CHECKPOINT_TOKEN_FILE=e"} {
 			name, value, _ := strings.Cut(v, "=")
 			t.Setenv("GOVERN_"+name, value)
 		}
@@ -279,7 +290,8 @@ func TestOverlay(t *testing.T) {
 		c, err = file.Overlay(flags(map[string]string{"state": "g.db", "policy": "g", "org": "g", "site": "g", "task": "g", "actor": "g"}))
 		require.NoError(t, err)
 		assert.Equal(t, map[string]any{"state": "g.db", "policy": []string{"g"}, "org": []string{"g"}, "site": []string{"g"}, "task": "g", "actor": "g",
-			"limits.proposal_bytes": 4096, "limits.decision_time": 3 * time.Second}, get(c))
+			"limits.proposal_bytes": 4096, "limits.decision_time": 3 * time.Second,
+			"log.signing_key": "e", "log.every": 3 * time.Second, "log.checkpoint_token_file": "e"}, get(c))
 	}
 }
 
@@ -297,6 +309,8 @@ func TestVariablesThatAreRefused(t *testing.T) {
 		"GOVERN_TASKS":                    "tasks are set in the configuration file alone",
 		"GOVERN_RESOURCES_READABLE":       "resources are set in the configuration file alone",
 		"GOVERN_DOCUMENTS":                "documents are set in the configuration file alone",
+		"GOVERN_LOG_CHECKPOINTS":          "log.checkpoints are set in the configuration file alone",
+		"GOVERN_LOG_EVERYY":               "did you mean GOVERN_LOG_EVERY?",
 		"GOVERN_REVIEWERS_MAYA_ROLES":     "reviewers are set in the configuration file alone",
 	} {
 		assert.ErrorContains(t, config.CheckEnv([]string{"PATH=/bin", name + "=x"}), want, name)
@@ -311,6 +325,7 @@ func TestVariablesThatAreRefused(t *testing.T) {
 		"LIMITS_PROPOSAL_BYTES=0":     "GOVERN_LIMITS_PROPOSAL_BYTES: it is 0; give 1024 to",
 		"LIMITS_PROPOSAL_BYTES=7":     "GOVERN_LIMITS_PROPOSAL_BYTES: it is 7; give 1024 to",
 		"LIMITS_DECISION_TIME=soon":   `GOVERN_LIMITS_DECISION_TIME: it is "soon"`,
+		"LOG_EVERY=soon":              `GOVERN_LOG_EVERY: it is "soon"`,
 		"SITE=a::b":                   "GOVERN_SITE: an empty path",
 	} {
 		t.Run(v, func(t *testing.T) {
@@ -351,6 +366,7 @@ profiles:
 		"profiles.w.max_pending":    "10 < default",
 		"limits.proposal_bytes":     "2048 < GOVERN_LIMITS_PROPOSAL_BYTES",
 		"limits.decision_time":      "1s < default",
+		"log.every":                 "1m0s < default",
 		"tools.calculate.approval":  "by_rule < default",
 		"tools.record_draft.schema": "schemas/record_draft.json < built in",
 		"resources":                 "data/readable.json < built in",

@@ -30,10 +30,14 @@ var settings = []struct {
 	{"actor", func(c *Config) any { return &c.Actor }},
 	{"limits.proposal_bytes", func(c *Config) any { return &c.Limits.ProposalBytes }},
 	{"limits.decision_time", func(c *Config) any { return &c.Limits.DecisionTime }},
+	{"log.signing_key", func(c *Config) any { return &c.Log.SigningKey }},
+	{"log.every", func(c *Config) any { return &c.Log.Every }},
+	{"log.checkpoint_token_file", func(c *Config) any { return &c.Log.TokenFile }},
 }
 
-// sections are what only the file can say: permissions, and what they are about.
-var sections = []string{"profiles", "tasks", "tools", "resources", "documents", "reviewers"}
+// sections are what only the file can say: permissions, what they are about, and lists of what may hold the separator
+// of PATH.
+var sections = []string{"profiles", "tasks", "tools", "resources", "documents", "reviewers", "log.checkpoints"}
 
 // EnvConfig names the variable that stands for --config.
 const EnvConfig = "GOVERN_CONFIG"

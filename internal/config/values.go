@@ -74,7 +74,8 @@ func (c Config) unwritten(written []Value) ([]Value, error) {
 		key   string
 		value any
 	}
-	defaults := []entry{{"state", c.State}, {"limits.proposal_bytes", c.Limits.Proposals().Bytes}, {"limits.decision_time", c.Limits.Decision().String()}}
+	defaults := []entry{{"state", c.State}, {"limits.proposal_bytes", c.Limits.Proposals().Bytes}, {"limits.decision_time", c.Limits.Decision().String()},
+		{"log.every", c.Log.Interval().String()}}
 	for _, name := range slices.Sorted(maps.Keys(c.Profiles)) {
 		defaults = append(defaults, entry{strictyaml.Member("profiles", name) + ".max_pending", c.Profiles[name].Pending()})
 	}

@@ -22,10 +22,11 @@ const (
 	// Of no task: tenant and task are empty.
 	KindActivation Kind = "activation" // decisions are made under another policy from here on
 	KindBaseline   Kind = "baseline"   // the entries before have leaves only since now
+	KindKey        Kind = "key"        // other keys sign checkpoints of the log from here on
 )
 
 // Kinds are all that there are, in the order in which people read of them.
-var Kinds = []Kind{KindTask, KindDecision, KindAction, KindReview, KindReopen, KindExpiry, KindCancel, KindActivation, KindBaseline}
+var Kinds = []Kind{KindTask, KindDecision, KindAction, KindReview, KindReopen, KindExpiry, KindCancel, KindActivation, KindBaseline, KindKey}
 
 // Entry is one immutable line of the record: its key, its kind and its canonical bytes. The bytes repeat key
 // and kind, and hold no number of any database, so that every store exports the same.
@@ -144,6 +145,16 @@ type ActivationEntry struct {
 type BaselineEntry struct {
 	EntryHeader
 	Entries int64 `json:"entries"`
+}
+
+// KeyEntry is the body of a KindKey entry: these keys sign checkpoints of the log from here on.
+type KeyEntry struct {
+	EntryHeader
+	// Act is new, rotate or finish.
+	Act string `json:"act"`
+	// Keys are the public halves.
+	Keys []string `json:"keys"`
+	By   string   `json:"by"`
 }
 
 // Stand is where an approval stands after an entry: the whole of it but the proposal, which is the call of

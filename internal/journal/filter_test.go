@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -21,7 +22,7 @@ func entryOf(t *testing.T, h dispatch.EntryHeader, body any) dispatch.Entry {
 
 func header(kind dispatch.Kind) dispatch.EntryHeader {
 	h := dispatch.EntryHeader{Kind: kind, Tenant: "default", Task: "labels-1", Step: 2, Time: "2026-03-01T12:00:00.500Z"}
-	if kind == dispatch.KindActivation || kind == dispatch.KindBaseline {
+	if slices.Contains([]dispatch.Kind{dispatch.KindActivation, dispatch.KindBaseline, dispatch.KindKey}, kind) {
 		h.Tenant, h.Task = "", ""
 	}
 	return h
@@ -44,6 +45,7 @@ func specimens(t *testing.T) map[dispatch.Kind]dispatch.Entry {
 		dispatch.KindCancel:     dispatch.ClosingEntry{EntryHeader: header(dispatch.KindCancel), By: "root"},
 		dispatch.KindActivation: dispatch.ActivationEntry{EntryHeader: header(dispatch.KindActivation), PolicyVersion: "v1", By: "root"},
 		dispatch.KindBaseline:   dispatch.BaselineEntry{EntryHeader: header(dispatch.KindBaseline), Entries: 7},
+		dispatch.KindKey:        dispatch.KeyEntry{EntryHeader: header(dispatch.KindKey), Act: "new", By: "root"},
 	}
 	all := map[dispatch.Kind]dispatch.Entry{}
 	for _, kind := range dispatch.Kinds {
@@ -58,6 +60,7 @@ func TestFilter(t *testing.T) {
 	const (
 		task, decision, action, review, reopen = dispatch.KindTask, dispatch.KindDecision, dispatch.KindAction, dispatch.KindReview, dispatch.KindReopen
 		expiry, cancel, activation, baseline   = dispatch.KindExpiry, dispatch.KindCancel, dispatch.KindActivation, dispatch.KindBaseline
+		key                                    = dispatch.KindKey
 	)
 	of := func(kinds ...dispatch.Kind) []dispatch.Kind { return kinds }
 	at := func(s string) time.Time {
@@ -72,11 +75,11 @@ func TestFilter(t *testing.T) {
 	}{
 		"none":              {Filter{}, dispatch.Kinds},
 		"tenant":            {Filter{Tenants: []string{"default"}}, everywhere},
-		"no tenant":         {Filter{Tenants: []string{""}}, of(activation, baseline)},
+		"no tenant":         {Filter{Tenants: []string{""}}, of(activation, baseline, key)},
 		"task":              {Filter{Tasks: []string{"labels-1"}}, everywhere},
 		"another task":      {Filter{Tasks: []string{"labels-2"}}, nil},
 		"one of two tasks":  {Filter{Tasks: []string{"labels-2", "labels-1"}}, everywhere},
-		"no task":           {Filter{Tasks: []string{""}}, of(activation, baseline)},
+		"no task":           {Filter{Tasks: []string{""}}, of(activation, baseline, key)},
 		"kind":              {Filter{Kinds: []string{"review"}}, of(review)},
 		"one of two kinds":  {Filter{Kinds: []string{"review", "baseline"}}, of(review, baseline)},
 		"actor":             {Filter{Actors: []string{"learner"}}, of(task, decision, action, review, reopen)},

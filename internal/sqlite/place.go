@@ -20,7 +20,7 @@ func place(path string, mustExist bool) (string, error) {
 	if path == "" {
 		return "", errors.New("the store has no path; give the name of a file, such as govern.db")
 	}
-	if strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".key") {
+	if strings.HasSuffix(path, ".lock") || strings.HasSuffix(path, ".key") || strings.HasSuffix(path, ".signing-key") {
 		return "", fmt.Errorf("%s is the name of a file beside a store, not of one; give the store another path", path)
 	}
 	path, err := filepath.Abs(path)

@@ -21,15 +21,28 @@ var _ merkle.Log = (*Reader)(nil)
 
 // Head gives the tree over the entries as it is now.
 func (r *Reader) Head(ctx context.Context) (head merkle.Head, err error) {
-	err = r.readers.snapshot(ctx, func(conn *sqlite.Conn) error {
-		row, err := headRow(conn, nil)
-		if err != nil {
-			return err
+	head, _, err = r.head(ctx)
+	return head, err
+}
+
+// Head gives the tree over the entries as it is now, and refuses a head that no govern with this state's key wrote: it may be
+// signed.
+func (s *Store) Head(ctx context.Context) (merkle.Head, error) {
+	head, row, err := s.head(ctx)
+	if tip := newTip(s.key); err == nil && !hmac.Equal(row, tip.format(nil, head)) {
+		err = errForeignHead
+	}
+	return head, s.readers.db.explain(err)
+}
+
+func (r *Reader) head(ctx context.Context) (head merkle.Head, row []byte, err error) {
+	err = r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+		if row, err = headRow(conn, nil); err == nil {
+			head, err = parseHead(row)
 		}
-		head, err = parseHead(row)
 		return err
 	})
-	return head, err
+	return head, row, err
 }
 
 // Hashes gives the hashes of nodes of the tree.
@@ -66,7 +79,10 @@ const (
 	headRowLen = headSize + 64
 )
 
-var errNoHead = errors.New("the head of the tree is missing")
+var (
+	errNoHead      = errors.New("the head of the tree is missing")
+	errForeignHead = unverified(errors.New("the head of the tree was not written by a govern with this state's key"))
+)
 
 // headRow appends the row to dst; nothing if there is none.
 func headRow(conn *sqlite.Conn, dst []byte) ([]byte, error) {
@@ -136,7 +152,7 @@ func (t *tip) take(conn *sqlite.Conn, row []byte) error {
 		return unverified(err)
 	}
 	if !hmac.Equal(row, t.format(nil, head)) {
-		return unverified(errors.New("the head of the tree was not written by a govern with this state's key"))
+		return errForeignHead
 	}
 	entries, leaves := int64(0), int64(0)
 	err = each(conn, sqlTreeLast, nil, func(stmt *sqlite.Stmt) (bool, error) {

@@ -95,6 +95,20 @@ func TestALogThatIsChangedWhileItIsUsed(t *testing.T) {
 	assert.Equal(t, task, have)
 }
 
+// A head that is changed while a store is in use is not passed on.
+func TestAHeadThatIsChangedWhileItIsUsed(t *testing.T) {
+	path := newPath(t)
+	s := openFile(t, path)
+	createTask(t, s, "labels-1")
+	head, err := s.Head(t.Context())
+	require.NoError(t, err)
+	require.EqualValues(t, 1, head.Size)
+	untie(t, path, "UPDATE meta SET value = CAST(substr(value, 1, 8) || zeroblob(32) || substr(value, 41) AS BLOB) WHERE name = 'head'")
+	_, err = s.Head(t.Context())
+	require.ErrorContains(t, err, "was not written by a govern with this state's key")
+	require.ErrorContains(t, err, "govern log verify")
+}
+
 // The tree is right whoever grows it: two stores on one file take turns.
 func TestTwoStoresGrowOneTree(t *testing.T) {
 	path := newPath(t)

@@ -1,0 +1,48 @@
+package dispatch
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/policy-dispatch/govern/internal/ijson"
+)
+
+// SigningKeys is the last word on record on the keys that sign checkpoints of the log. The act is empty if there is none.
+func (d *Dispatcher) SigningKeys(ctx context.Context) (act string, keys []string, err error) {
+	last, found, err := d.store.LastEntry(ctx, "", KindKey)
+	if err != nil || !found {
+		return "", nil, err
+	}
+	var e KeyEntry
+	if err := ijson.Unmarshal(last.Body, &e); err != nil {
+		return "", nil, fmt.Errorf("the last change of the signing keys in the log cannot be read: %w", err)
+	}
+	return e.Act, e.Keys, nil
+}
+
+// RecordSigningKeys puts on record which keys sign from here on, by their public halves.
+func (d *Dispatcher) RecordSigningKeys(ctx context.Context, act string, keys []string, by string) error {
+	for range attempts {
+		state, err := d.store.Load(ctx, TaskKey{}, Lookup{})
+		if err != nil && !errors.Is(err, ErrUnknownTask) {
+			return err
+		}
+		c, err := nextKeys(state.Task, act, keys, by, d.now(state.Task))
+		if err != nil {
+			return err
+		}
+		err = d.store.Apply(ctx, c)
+		if !errors.Is(err, ErrMoved) && !errors.Is(err, ErrTaskExists) {
+			return err
+		}
+	}
+	return ErrUnavailable
+}
+
+func nextKeys(t Task, act string, keys []string, by string, now time.Time) (Commit, error) {
+	c := begin(t, now)
+	e := KeyEntry{Act: act, Keys: keys, By: by}
+	return c, c.record(KindKey, now, &e.EntryHeader, &e)
+}
