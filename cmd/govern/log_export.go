@@ -2,8 +2,10 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
+	"io"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -42,18 +44,17 @@ first on goes on with --from N. --limit ends after so many lines.
 		if from < 0 || cmd.Flags().Changed("limit") && limit < 1 {
 			return misuse(errors.New("--from counts from 0, and --limit from 1"))
 		}
-		x := &export{app: a, log: s.store, filters: f, format: format, from: int64(from), limit: int64(limit)}
+		x := &export{app: a, log: s.store, filters: f, format: format, from: int64(from), limit: int64(limit), output: output}
+		var err error
 		if output == "" {
-			x.progress = isTerminal(a.stderr) && !isTerminal(a.stdout)
-			return x.run(cmd)
+			err = x.write(cmd.Context(), a.stdout)
+		} else {
+			err = writeWhole(output, func(file *checkedWriter) error { return x.write(cmd.Context(), file) })
 		}
-		x.progress, x.output = isTerminal(a.stderr), output
-		return writeWhole(output, func(file *checkedWriter) error {
-			whole := *a
-			whole.stdout = file
-			x.app = &whole
-			return x.run(cmd)
-		})
+		if err == nil {
+			x.report()
+		}
+		return err
 	})
 	return cmd
 }
@@ -66,27 +67,27 @@ type export struct {
 	format      *format
 	from, limit int64
 	output      string
-	progress    bool
+	// What was done: how many lines, and up to before which entry.
+	written, upTo int64
 }
 
-func (x *export) run(cmd *cobra.Command) error {
-	ctx := cmd.Context()
-	// The head of this moment: an export ends, however quickly others append.
-	head, err := x.log.Head(ctx)
-	if err != nil {
-		return err
-	}
+func (x *export) write(ctx context.Context, w io.Writer) error {
 	walk, err := journal.Begin(ctx, x.log, x.from)
 	if err != nil {
 		return beyond(err)
 	}
-	lines, err := x.entryLines(ctx, x.log, x.stdout, x.filters, x.format.choice)
+	// That of this moment: an export ends, however quickly others append.
+	head, err := x.log.Head(ctx)
 	if err != nil {
 		return err
 	}
-	buffer := bufio.NewWriterSize(x.stdout, 64<<10)
+	lines, err := x.entryLines(ctx, x.log, w, x.filters, x.format.choice)
+	if err != nil {
+		return err
+	}
+	buffer := bufio.NewWriterSize(w, 64<<10)
 	lines.w = buffer
-	shown := time.Now()
+	progress, shown := isTerminal(x.stderr) && !isTerminal(w), time.Now()
 	for e, err := range walk.To(ctx, head) {
 		if err != nil {
 			return errors.Join(changedLog(err), buffer.Flush())
@@ -94,9 +95,9 @@ func (x *export) run(cmd *cobra.Command) error {
 		if err := lines.write(e); err != nil {
 			return err
 		}
-		if x.progress && time.Since(shown) > time.Second {
+		if progress && time.Since(shown) > time.Second {
 			shown = time.Now()
-			fmt.Fprintf(x.stderr, "\r%d of %d entries", walk.Next(), head.Size)
+			fmt.Fprintf(x.stderr, "\r%d of %d entries\r", walk.Next(), head.Size)
 		}
 		if lines.written == x.limit && x.limit > 0 {
 			break
@@ -108,16 +109,13 @@ func (x *export) run(cmd *cobra.Command) error {
 	if err := walk.Check(ctx); err != nil {
 		return changedLog(err)
 	}
-	x.report(walk.Next(), lines.written)
+	x.written, x.upTo = lines.written, walk.Next()
 	return nil
 }
 
 // report tells people how much that was, and everybody how to go on.
-func (x *export) report(next, written int64) {
-	if x.progress {
-		fmt.Fprint(x.stderr, "\r")
-	}
-	fmt.Fprintf(x.stderr, "exported %d of the %d entries from number %d on\n", written, next-x.from, x.from)
+func (x *export) report() {
+	fmt.Fprintf(x.stderr, "exported %d of the %d entries from number %d on\n", x.written, x.upTo-x.from, x.from)
 	if x.from == 0 && !x.filters.any() && x.format.choice == formatJSONL {
 		file := "FILE"
 		if x.output != "" {
@@ -125,5 +123,5 @@ func (x *export) report(next, written int64) {
 		}
 		fmt.Fprintf(x.stderr, "to verify them, also elsewhere: govern log verify %s\n", file)
 	}
-	x.next(next)
+	x.next(x.upTo)
 }
