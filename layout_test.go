@@ -26,7 +26,7 @@ var mayImport = map[string][]string{
 	"internal/nearest":    {},
 	"internal/strictyaml": {"internal/ijson", "internal/nearest"},
 	"internal/dispatch":   {"internal/ijson"},
-	"internal/journal":    {"internal/dispatch", "internal/ijson"},
+	"internal/journal":    {"internal/dispatch", "internal/ijson", "internal/merkle"},
 	"internal/watch":      {},
 	"internal/cursor":     {"internal/ijson"},
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},

@@ -115,9 +115,12 @@ func TestStatesThatCannotBeUsed(t *testing.T) {
 		"without its key":       {func(h home) { require.NoError(h.t, os.Remove(h.state()+".key")) }, exitMisuse, []string{"govern.db.key is missing", "restore it beside the state"}},
 		"with another key":      {func(h home) { h.write("govern.db.key", strings.Repeat("k", 32)) }, exitMisuse, []string{"govern.db.key is the key of another store", "restore the key"}},
 		"with half a key":       {func(h home) { h.write("govern.db.key", "half") }, exitMisuse, []string{"govern.db.key does not have 32 bytes", "restore it beside the state"}},
-		"with another's log":    {func(h home) { h.write("govern.db-wal", firstLog(h.t)) }, exitMisuse, []string{"govern.db.key is the key of another store", "from a backup, remove ", "govern.db-wal"}},
-		"a folder":              {func(h home) { h.restore(nil); require.NoError(h.t, os.Mkdir(h.state(), 0o700)) }, exitMisuse, []string{"govern.db is a folder"}},
-		"a link to nothing":     {func(h home) { h.restore(nil); require.NoError(h.t, os.Symlink("nothing", h.state())) }, exitMisuse, []string{"govern.db is a symbolic link", "remove the link"}},
+		"with a log that was cut": {func(h home) {
+			h.sql("DROP TRIGGER entries_never_go; DELETE FROM entries WHERE seq = (SELECT max(seq) FROM entries)")
+		}, exitMisuse, []string{"govern.db: the log does not verify at its tail: the head counts ", "and nothing was written", "govern log verify --state ", "put back the newest backup with its key"}},
+		"with another's log": {func(h home) { h.write("govern.db-wal", firstLog(h.t)) }, exitMisuse, []string{"govern.db.key is the key of another store", "from a backup, remove ", "govern.db-wal"}},
+		"a folder":           {func(h home) { h.restore(nil); require.NoError(h.t, os.Mkdir(h.state(), 0o700)) }, exitMisuse, []string{"govern.db is a folder"}},
+		"a link to nothing":  {func(h home) { h.restore(nil); require.NoError(h.t, os.Symlink("nothing", h.state())) }, exitMisuse, []string{"govern.db is a symbolic link", "remove the link"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -130,7 +133,7 @@ func TestStatesThatCannotBeUsed(t *testing.T) {
 			if isFile {
 				spoilt = h.stateFiles()
 			}
-			for _, args := range [][]string{{"run", "--approved"}, {"cancel", "labels-1"}} {
+			for _, args := range [][]string{{"run", "--approved"}, {"cancel", "labels-1"}, {"log", "export"}, {"log", "follow", "--from", "0"}} {
 				a := h.govern(args...)
 				assert.Equal(t, c.code, a.code, a.stderr)
 				assert.Empty(t, a.stdout)

@@ -8,8 +8,6 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
-
-	"github.com/policy-dispatch/govern/internal/sqlite"
 )
 
 // TestEvidenceCommands types what docs/evidence.md says, in its order, beside the example's proposals. Where output is
@@ -26,10 +24,6 @@ func TestEvidenceCommands(t *testing.T) {
 	seen := tokens{}
 	last := 0
 	for _, c := range commands {
-		if c.line == exportOfEntry4 {
-			exportEntry(t, dir)
-			continue
-		}
 		at := dir
 		if strings.Contains(c.line, "verify-proof") {
 			at = elsewhereThan(t, dir)
@@ -54,18 +48,4 @@ func elsewhereThan(t *testing.T, dir string) string {
 		require.NoError(t, os.Remove(file))
 	}
 	return auditor
-}
-
-// exportOfEntry4 is done by hand here.
-const exportOfEntry4 = "govern log export | sed -n 5p > entry-4.json"
-
-func exportEntry(t *testing.T, dir string) {
-	r, err := sqlite.OpenReader(t.Context(), filepath.Join(dir, "govern.db"))
-	require.NoError(t, err)
-	defer r.Close()
-	for e, err := range r.EntriesFrom(t.Context(), 4) {
-		require.NoError(t, err)
-		require.NoError(t, os.WriteFile(filepath.Join(dir, "entry-4.json"), append(e.Body, '\n'), 0o600))
-		return
-	}
 }

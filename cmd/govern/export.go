@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -42,4 +43,28 @@ func writeNew(path string, content []byte) error {
 	}
 	_, err = f.Write(content)
 	return errors.Join(err, f.Close())
+}
+
+// writeWhole has write fill a new file, which appears under its name when all of it is durable, or never.
+func writeWhole(path string, write func(*checkedWriter) error) (err error) {
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return misuse(cmp.Or(err, fmt.Errorf("%s exists already", path))).hint("name another; nothing is overwritten")
+	}
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*") // which only this user may read
+	if err != nil {
+		return misuse(err)
+	}
+	err = write(&checkedWriter{w: f})
+	if err == nil {
+		if failed := f.Sync(); failed != nil {
+			err = unwritten(failed)
+		}
+	}
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = os.Rename(f.Name(), path)
+	}
+	if err != nil {
+		err = errors.Join(err, os.Remove(f.Name()))
+	}
+	return err
 }

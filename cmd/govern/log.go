@@ -16,13 +16,14 @@ func (a *app) logCommand() *cobra.Command {
 		Use: "log", Short: "Read what was decided and what took place, and prove it",
 		Long: `The decision log has a row for every judged proposal. The action log has one only for each operation that
 ran, reads and calculations too. The trace tells one task's story: proposals, decisions, reviews, actions, results.
-All three are readings of the same entries, which nothing changes or removes.
+Activations say which policy was in force when. All are readings of the same entries, which nothing changes or removes;
+export and follow write the entries themselves.
 
 Checkpoints and proofs let somebody else see that: a checkpoint says what the log was at one moment, signed; a proof
 shows that an entry is in it, or that a later log only added to it.`,
 	})
-	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logCheckpoint(), a.logProve(), a.logConsistency(),
-		a.logVerifyProof(), a.logVerify(), a.logConfirm())
+	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logActivations(), a.logExport(), a.logFollow(), a.logConfirm(),
+		a.logCheckpoint(), a.logProve(), a.logConsistency(), a.logVerifyProof(), a.logVerify())
 	return cmd
 }
 
@@ -39,7 +40,7 @@ func (a *app) logDecisions() *cobra.Command {
 		if inputs && !f.json() {
 			return misuse(fmt.Errorf("--inputs goes with --format json"))
 		}
-		return writeLog(a, cmd, s, paging, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "EFFECT", "STATUS", "REASON"),
+		return writeLog(a, cmd, s, paging, s.principal.Tenant, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "EFFECT", "STATUS", "REASON"),
 			dispatch.KindDecision, journal.Decisions, rows[journal.Decision, dispatch.Place]{
 				name: func(d journal.Decision) dispatch.Place { return d.Place },
 				show: func(d journal.Decision, cursor string) (any, []string, error) {
@@ -87,7 +88,7 @@ func (a *app) logActions() *cobra.Command {
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringVar(&task, "task", "", "only of the task with this `ID`")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
-		return writeLog(a, cmd, s, paging, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "OPERATION", "STATUS", "APPROVED BY"),
+		return writeLog(a, cmd, s, paging, s.principal.Tenant, task, a.list(f, "TASK", "STEP", "CALL", "TOOL", "TARGET", "OPERATION", "STATUS", "APPROVED BY"),
 			dispatch.KindAction, journal.Actions, rows[journal.Action, dispatch.Place]{
 				name: func(x journal.Action) dispatch.Place { return x.Place },
 				show: func(x journal.Action, cursor string) (any, []string, error) {
@@ -106,9 +107,33 @@ type actionView struct {
 	Cursor string `json:"cursor,omitzero"`
 }
 
+func (a *app) logActivations() *cobra.Command {
+	cmd := &cobra.Command{Use: "activations", Short: "A row for every time that decisions came under another policy", Args: args(),
+		Example: "  govern log activations\n  govern log activations --last 1 --format json"}
+	paging := pagingFlags(cmd, "the latest last")
+	f := formatFlag(cmd, "text", "json")
+	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
+		return writeLog(a, cmd, s, paging, "", "", a.list(f, "TIME", "VERSION", "BY", "POLICY", "CONFIG"),
+			dispatch.KindActivation, journal.Activations, rows[journal.Activation, dispatch.Place]{
+				name: func(x journal.Activation) dispatch.Place { return x.Place },
+				show: func(x journal.Activation, cursor string) (any, []string, error) {
+					return activationView{x, cursor}, []string{x.Time, x.PolicyVersion, x.By, x.Policy, x.Config}, nil
+				},
+				empty: "nothing was decided yet",
+			})
+	})
+	return cmd
+}
+
+// activationView is an activation as programs read it.
+type activationView struct {
+	journal.Activation
+	Cursor string `json:"cursor,omitzero"`
+}
+
 // writeLog writes a part of a log, which reads entries of one kind. A task that does not exist is an error, not an
 // empty list.
-func writeLog[Row any](a *app, cmd *cobra.Command, s *system, p *paging, task string, l *list, kind dispatch.Kind,
+func writeLog[Row any](a *app, cmd *cobra.Command, s *system, p *paging, tenant, task string, l *list, kind dispatch.Kind,
 	reading func(iter.Seq2[dispatch.Entry, error]) iter.Seq2[Row, error], r rows[Row, dispatch.Place]) error {
 	words, err := s.filtered(cmd, task, "log", cmd.Name())
 	if err != nil {
@@ -119,7 +144,7 @@ func writeLog[Row any](a *app, cmd *cobra.Command, s *system, p *paging, task st
 		return err
 	}
 	r.read = func(span dispatch.Span[dispatch.Place]) iter.Seq2[Row, error] {
-		return reading(s.store.EntriesIn(cmd.Context(), s.principal.Tenant, task, kind, span))
+		return reading(s.store.EntriesIn(cmd.Context(), tenant, task, kind, span))
 	}
 	return writePage(a.stderr, l, g, r)
 }

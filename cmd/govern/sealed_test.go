@@ -257,6 +257,9 @@ func TestB076NoSecretLeaves(t *testing.T) {
 		v.do(exitOK, "", "log", "trace", "--format", format)
 		v.do(exitOK, "", "review", "list", "--all", "--format", format)
 	}
+	for _, format := range []string{formatJSONL, formatOPA} {
+		v.do(exitOK, "", "log", "export", "--format", format)
+	}
 	inputs := v.do(exitOK, "", "log", "decisions", "--inputs", "--format", "json")
 	assert.Contains(t, inputs, `"value":{"$sealed":"`)
 	lines := strings.Split(strings.TrimSpace(inputs), "\n")

@@ -24,6 +24,9 @@ const (
 	Simulate        Effect = "simulate"
 )
 
+// Effects are all of them.
+var Effects = []Effect{Deny, Allow, RequireApproval, Replay, Simulate}
+
 // Mode says whether effects are wanted.
 type Mode string
 

@@ -25,6 +25,9 @@ const (
 	KindKey        Kind = "key"        // other keys sign checkpoints of the log from here on
 )
 
+// Kinds are all that there are, in the order in which people read of them.
+var Kinds = []Kind{KindTask, KindDecision, KindAction, KindReview, KindReopen, KindExpiry, KindCancel, KindActivation, KindBaseline, KindKey}
+
 // Entry is one immutable line of the record: its key, its kind and its canonical bytes. The bytes repeat key
 // and kind, and hold no number of any database, so that every store exports the same.
 type Entry struct {

@@ -56,6 +56,19 @@ type Action struct {
 	Place dispatch.Place `json:"-"`
 }
 
+// Activation is one moment from which on decisions were made under a version of the policy.
+type Activation struct {
+	Time          string `json:"time"`
+	PolicyVersion string `json:"policy_version"`
+	// By is the operating-system user whose process decided so.
+	By string `json:"by,omitzero"`
+	// Policy and Config are the digests under which the policy with its data and the configuration are kept.
+	Policy string `json:"policy,omitzero"`
+	Config string `json:"config,omitzero"`
+	// Place is that of the row's entry.
+	Place dispatch.Place `json:"-"`
+}
+
 // committed is the status of every row of the action log: it holds only what took place.
 const committed dispatch.Status = "committed"
 
@@ -99,6 +112,13 @@ func Actions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Action, error] 
 	return read(entries, dispatch.KindAction, func(at dispatch.Place, e dispatch.ActionEntry) (Action, error) {
 		return Action{Time: e.Time, Task: e.Task, Step: e.Step, CallID: e.CallID, Actor: e.Actor, Tool: e.Tool, Target: e.Target,
 			Operation: e.Operation, Status: committed, Approval: e.Approval, Reviewers: e.Reviewers, PolicyVersion: e.PolicyVersion, Place: at}, nil
+	})
+}
+
+// Activations says which policy was in force when.
+func Activations(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Activation, error] {
+	return read(entries, dispatch.KindActivation, func(at dispatch.Place, e dispatch.ActivationEntry) (Activation, error) {
+		return Activation{Time: e.Time, PolicyVersion: e.PolicyVersion, By: e.By, Policy: e.Policy, Config: e.Config, Place: at}, nil
 	})
 }
 

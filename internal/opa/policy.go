@@ -72,7 +72,7 @@ func New(ctx context.Context, o Options) (_ *Policy, err error) {
 	if err != nil {
 		return nil, err
 	}
-	version, err := versionOf(o.Source, data, o.Config)
+	version, err := versionOf(o.Source.Revision(), o.Source.allModules(), data, o.Config)
 	if err != nil {
 		return nil, fmt.Errorf("the policy's version: %w", err)
 	}

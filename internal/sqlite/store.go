@@ -125,6 +125,10 @@ func start(ctx context.Context, db *database, h *holds, getKey func(*sqlite.Conn
 // Close ends the store. Commits that the writer has taken up are answered first; what comes later gets an error.
 func (s *Store) Close() error { return s.close() }
 
+// InPlace is an error once the store's file is not at its place any more, or another is: what is read then is of a store
+// that nobody else finds.
+func (s *Store) InPlace() error { return s.writer.db.gone() }
+
 // Key is the store's key: 32 bytes that key digests. The caller MUST NOT change or show them.
 func (s *Store) Key() []byte { return s.key }
 
