@@ -82,8 +82,6 @@ func bodies(t *testing.T, file string) (lines [][]byte) {
 	return lines
 }
 
-func exportOf(lines [][]byte) []byte { return append(bytes.Join(lines, []byte("\n")), '\n') }
-
 // keptAt is the checkpoint that somebody kept when the log had that many entries.
 func keptAt(lines [][]byte, size int) audit.Checkpoint {
 	var e merkle.Edge
@@ -289,6 +287,24 @@ func TestB070TamperedStates(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, c.want, foundIn(r), "%+v", r.Findings)
 		})
+	}
+}
+
+// What is exported is the log of the state, and says the same of itself.
+func TestAuditOfAStateAndItsExport(t *testing.T) {
+	whole := eventfulFile(t)
+	of, err := audit.State(t.Context(), whole, audit.Options{})
+	require.NoError(t, err)
+	lines := bodies(t, whole)
+	r, err := audit.Export(t.Context(), bytes.NewReader(bytes.Join(lines, []byte("\n"))), audit.Options{Checkpoints: []audit.Checkpoint{keptAt(lines, 9)}})
+	require.NoError(t, err)
+	assert.Empty(t, r.Findings)
+	assert.Equal(t, []any{of.Size, of.Root}, []any{r.Size, r.Root})
+	for i := range lines { // whatever line is gone, the checkpoint or the other lines tell
+		left := slices.Delete(slices.Clone(lines), i, i+1)
+		r, err := audit.Export(t.Context(), bytes.NewReader(bytes.Join(left, []byte("\n"))), audit.Options{Checkpoints: []audit.Checkpoint{keptAt(lines, len(lines))}})
+		require.NoError(t, err)
+		assert.False(t, r.Verified, "without line %d", i+1)
 	}
 }
 

@@ -60,14 +60,6 @@ func (t *task) begin(e *entry) {
 	t.at, t.leaf, t.decision, t.blind = nowhere, -1, -1, -1
 }
 
-// label names the task to people.
-func (t *task) label() string {
-	if t.operators() {
-		return "the entries without a task"
-	}
-	return "task " + plainText(t.id)
-}
-
 // operators says that this is no task: what operators do without one is kept in its place.
 func (t *task) operators() bool { return len(t.tenant) == 0 && len(t.id) == 0 }
 
