@@ -246,6 +246,7 @@ func TestB070TamperedStates(t *testing.T) {
 		"one byte":                             {"UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), '\"by\":\"operator\"', '\"by\":\"operat0r\"') AS BLOB) WHERE seq = 1", false, nil, []string{"labels-1 0.0 task: changed"}},
 		"one byte, made good":                  {"UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), '\"by\":\"operator\"', '\"by\":\"operat0r\"') AS BLOB) WHERE seq = 1", true, nil, []string{}},
 		"one byte, made good, and checkpoints": {"UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), '\"by\":\"operator\"', '\"by\":\"operat0r\"') AS BLOB) WHERE seq = 1", true, []int{0, last}, []string{"leaf 0: forked"}},
+		"a body that is none":                  {"UPDATE entries SET body = x'7b' WHERE seq = 5", false, nil, []string{"labels-1 2.0 decision: changed", "labels-1: table_differs"}},
 		"the last three":                       {cutEntries, false, nil, []string{"leaf 24: cut", "labels-2: table_differs"}},
 		"the last three of entries and tree":   {cutEntries + ";" + cutTree, false, nil, []string{"leaf 24: cut", "labels-2: table_differs"}},
 		"the last three, made good":            {cutEntries, true, nil, []string{"leaf 24: cut", "labels-2: table_differs"}},

@@ -292,7 +292,7 @@ func (s *stateAudit) pair(log *sqlite.Stmt, moreLog bool, tree *sqlite.Stmt, mor
 		return nil
 	}
 	if moreLog {
-		h := leafAt{leaf: s.at, hash: have}
+		h := leafAt{leaf: s.at, hash: have, said: s.unreadable}
 		if !s.unreadable {
 			h.place = about(&s.entry, "", "")
 		}
