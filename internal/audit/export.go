@@ -52,5 +52,20 @@ func (a *auditor) ended() (Report, error) {
 		return Report{}, a.closing(err)
 	}
 	a.judgeCheckpoints()
-	return a.report([]string{"signatures: an export comes without the store's key", "tables: an export has none"})
+	return a.report(append(a.uncovered(), "signatures: an export comes without the store's key", "tables: an export has none"))
+}
+
+// uncovered says what of an export no checkpoint is of.
+func (a *auditor) uncovered() []string {
+	if len(a.checkpoints) == 0 {
+		return []string{"the end, and bytes that nothing repeats: there is no checkpoint to hold them against"}
+	}
+	covered := int64(0)
+	for _, c := range a.checkpoints {
+		covered = max(covered, c.Size)
+	}
+	if covered >= a.size {
+		return nil
+	}
+	return []string{fmt.Sprintf("the end, and from entry %d on bytes that nothing repeats: no checkpoint is of them", covered)}
 }

@@ -39,6 +39,28 @@ func TestASoundExportIsVerified(t *testing.T) {
 	assert.True(t, audited(t, bytes.TrimSuffix(file(lines), []byte("\n")), Options{}).Verified, "the last line feed is of no entry")
 }
 
+// Without a checkpoint nobody can tell whether the end is there, nor whether a byte was changed that nothing repeats.
+func TestAnExportSaysWhatNoCheckpointIsOf(t *testing.T) {
+	lines := two().lines(t)
+	const keyless, tableless = "signatures: an export comes without the store's key", "tables: an export has none"
+	for name, c := range map[string]struct {
+		kept []int
+		want []string
+	}{
+		"no checkpoint":    {nil, []string{"the end, and bytes that nothing repeats: there is no checkpoint to hold them against", keyless, tableless}},
+		"one of a part":    {[]int{7, 3}, []string{"the end, and from entry 7 on bytes that nothing repeats: no checkpoint is of them", keyless, tableless}},
+		"one of the whole": {[]int{7, 19}, []string{keyless, tableless}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var o Options
+			for _, size := range c.kept {
+				o.Checkpoints = append(o.Checkpoints, checkpointAt(lines, size))
+			}
+			assert.Equal(t, c.want, audited(t, file(lines), o).Unchecked)
+		})
+	}
+}
+
 // Every way of tampering with the bytes of an export is named, with its place and nothing else.
 func TestB070TamperedExports(t *testing.T) {
 	for name, c := range map[string]struct {
