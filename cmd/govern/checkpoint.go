@@ -5,6 +5,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strconv"
 	"time"
 
@@ -83,7 +84,16 @@ func (s *system) publisher() *checkpoint.Publisher {
 
 // continues refuses a state whose log does not go on from the checkpoints that are kept of it.
 func (s *system) continues(ctx context.Context) error {
-	err := s.publisher().Check(ctx, func() (checkpoint.Keys, error) { return checkpoint.ReadKeys(signingKeyFile(s.config)) })
+	err := s.publisher().Check(ctx, func() (checkpoint.Keys, error) {
+		file := signingKeyFile(s.config)
+		keys, err := checkpoint.ReadKeys(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = misuse(fmt.Errorf("the signing key %s is not there", file)).
+				hint("put it back from where it is kept; or, if nobody has it any more, move the checkpoint aside, where an auditor finds it, and begin anew with: " +
+					s.command("key", "new", "--lost"))
+		}
+		return keys, err
+	})
 	if kept, ok := errors.AsType[*checkpoint.KeptError](err); ok {
 		return misuse(err).hint(kept.Remedy() + "; govern log verify shows what the state holds")
 	}

@@ -80,8 +80,8 @@ func (p *Publisher) Check(ctx context.Context, keys func() (Keys, error)) error 
 		if err != nil {
 			return fmt.Errorf("the checkpoint %s cannot be checked: %w", t, err)
 		}
-		if err := p.check(ctx, t, signed, k); err != nil {
-			return err
+		if err := p.check(ctx, signed, k); err != nil {
+			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
 	return nil
@@ -90,34 +90,34 @@ func (p *Publisher) Check(ctx context.Context, keys func() (Keys, error)) error 
 // ErrTokenInTheOpen says that a token would be sent where others can read it.
 var ErrTokenInTheOpen = errors.New("a token is sent over https alone, or to this machine; write https:// or leave log.checkpoint_token_file out")
 
-// KeptError says that the log does not continue what a file holds.
-type KeptError struct {
-	Target Target
-	err    error
-}
+// KeptError says that the log does not continue what a target has. Who meets it says which target that is.
+type KeptError struct{ err error }
 
-func (e *KeptError) Error() string { return e.Target.String() + ": " + e.err.Error() }
+func (e *KeptError) Error() string { return e.err.Error() }
 func (e *KeptError) Unwrap() error { return e.err }
 
 // Remedy is what a person can do.
 func (e *KeptError) Remedy() string {
+	if errors.Is(e.err, ErrUntrusted) {
+		return "put back the newest state with its newest keys; or, if the key that signed it was lost and another took its place, move the checkpoint aside, where an auditor finds it"
+	}
 	return "put back the newest state; or, if the state that is here is what is meant, move the checkpoint aside, where an auditor finds it"
 }
 
 // check gives a *KeptError unless a file holds a checkpoint that the log continues.
-func (p *Publisher) check(ctx context.Context, t Target, signed []byte, keys Keys) error {
+func (p *Publisher) check(ctx context.Context, signed []byte, keys Keys) error {
 	c, err := Open(signed, keys.Trusted())
 	if err != nil {
-		return &KeptError{t, fmt.Errorf("it holds no checkpoint of this log: %w", err)}
+		return &KeptError{fmt.Errorf("it holds no checkpoint of this log: %w", err)}
 	}
-	return p.continues(ctx, t, c)
+	return p.continues(ctx, c)
 }
 
 // continues gives a *KeptError unless the log continues a checkpoint that a target has.
-func (p *Publisher) continues(ctx context.Context, t Target, c Checkpoint) error {
+func (p *Publisher) continues(ctx context.Context, c Checkpoint) error {
 	err := Continues(ctx, p.Log, c)
 	if errors.Is(err, ErrCut) || errors.Is(err, ErrForked) {
-		return &KeptError{t, err}
+		return &KeptError{err}
 	}
 	return err
 }
@@ -154,7 +154,7 @@ func (p *Publisher) publishFile(ctx context.Context, t Target, keys Keys) error 
 		return err
 	}
 	if found {
-		if err := p.check(ctx, t, before, keys); err != nil {
+		if err := p.check(ctx, before, keys); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func (p *Publisher) publishFile(ctx context.Context, t Target, keys Keys) error 
 func (p *Publisher) publishURL(ctx context.Context, t Target, keys Keys) error {
 	before, again := p.put[t.url.String()]
 	if again {
-		if err := p.continues(ctx, t, before.Checkpoint); err != nil {
+		if err := p.continues(ctx, before.Checkpoint); err != nil {
 			return err
 		}
 	}
