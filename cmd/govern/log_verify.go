@@ -86,7 +86,7 @@ func (a *app) kept(cmd *cobra.Command, files, keys []string) (kept []audit.Check
 		}
 		c, err := checkpoint.Open(signed, trusted)
 		if err != nil {
-			return nil, &failure{code: exitDenied, err: fmt.Errorf("%s: %w", file, err)}
+			return nil, untrusted(fmt.Errorf("%s: %w", file, err))
 		}
 		if origin != "" && c.Origin != origin {
 			return nil, misuse(fmt.Errorf("the checkpoints are of two logs, %s and %s", origin, c.Origin)).hint("verify each log by itself")

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -253,7 +254,7 @@ func (a *app) tell(f *format, v shown, wrong error) error {
 	case f.json():
 		err = writeJSON(a.stdout, v)
 	case wrong != nil:
-		return &failure{code: exitDenied, err: fmt.Errorf("the proof does not hold: %w", wrong)}
+		return untrusted(fmt.Errorf("the proof does not hold: %w", wrong))
 	case v.Entry != nil:
 		_, err = fmt.Fprintf(a.stdout, "entry %d is in the log %s of %s\n", *v.Entry, printable(v.Origin), entries(v.Size))
 	default:
@@ -263,6 +264,15 @@ func (a *app) tell(f *format, v shown, wrong error) error {
 		return quietError(exitDenied)
 	}
 	return err
+}
+
+// untrusted says what can be done where no trusted key signed a checkpoint.
+func untrusted(err error) error {
+	f := &failure{code: exitDenied, err: err}
+	if errors.Is(err, checkpoint.ErrUntrusted) {
+		return f.hint("a checkpoint that is older than a change of keys was signed by an older key: give the public half of each that you trust with --key")
+	}
+	return f
 }
 
 func entries(n int64) string {
@@ -281,7 +291,11 @@ func (a *app) trusted(cmd *cobra.Command, given []string) ([]checkpoint.Verifier
 	if err != nil {
 		return nil, err
 	}
-	keys, err := checkpoint.ReadKeys(signingKeyFile(g.config))
+	file := signingKeyFile(g.config)
+	keys, err := checkpoint.ReadKeys(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		err = fmt.Errorf("there is no signing key %s", file)
+	}
 	if err != nil {
 		return nil, misuse(fmt.Errorf("whose signatures count? No --key is given, and %w", err)).hint("give a public key, as govern key show prints it, or a file of them with --key")
 	}
