@@ -117,7 +117,8 @@ func (a *app) logActivations() *cobra.Command {
 			dispatch.KindActivation, journal.Activations, rows[journal.Activation, dispatch.Place]{
 				name: func(x journal.Activation) dispatch.Place { return x.Place },
 				show: func(x journal.Activation, cursor string) (any, []string, error) {
-					return activationView{x, cursor}, []string{x.Time, x.PolicyVersion, x.By, x.Policy, x.Config}, nil
+					const start = 12 // programs get the whole of a digest
+					return activationView{x, cursor}, []string{x.Time, x.PolicyVersion, x.By, shorten(x.Policy, start), shorten(x.Config, start)}, nil
 				},
 				empty: "nothing was decided yet",
 			})
