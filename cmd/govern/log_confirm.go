@@ -58,14 +58,21 @@ Exit code: 0 if the value is there, 3 if it is not.`,
 		if err != nil {
 			return err
 		}
+		c := confirmation{}
 		if len(given) == 1 {
-			return a.confirm(f, confirmation{Matches: seal.Digest == given[0]})
+			c.Matches = seal.Digest == given[0]
+		} else {
+			found, err := s.sealsAt(cmd, task, step, seal)
+			if err != nil {
+				return err
+			}
+			c = confirmation{Matches: len(found) > 0, Found: &found}
 		}
-		found, err := s.sealsAt(cmd, task, step, seal)
-		if err != nil {
-			return err
+		err = a.confirm(f, c)
+		if !c.Matches && !isJSON && !f.json() {
+			fmt.Fprintln(a.stderr, "  the value was taken for a text; --json takes it for a number, or whatever else JSON has")
 		}
-		return a.confirm(f, confirmation{Matches: len(found) > 0, Found: &found})
+		return err
 	})
 	return cmd
 }
