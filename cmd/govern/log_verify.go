@@ -21,15 +21,17 @@ func (a *app) logVerify() *cobra.Command {
 were changed, dropped, swapped, inserted or cut off, and entries that break a promise, such as an effect without its
 approval or an approval used twice. Of a state its tables are held against the entries as well.
 
-EXPORT is a file with an entry a line, as govern log export writes it, or - for standard input. Without it the state is
-read, also while govern writes to it, and neither changed nor kept from anybody.
+EXPORT is a file with an entry a line, as govern log export writes it without filters and from the first entry on, or -
+for standard input. Without it the state is read, also while govern writes to it, and neither changed nor kept from
+anybody.
 
 A log that was made anew as a whole looks whole by itself. A checkpoint that was kept elsewhere tells: give one with
 --checkpoint, or several, and between which of them a change lies is said too. Whose signatures count says --key: a
 public key as govern key show prints it, or a file that holds some. Without it those of the state's own signing key count,
 where that is at hand.
 
-Exit code: 0 if nothing is wrong, 1 if it cannot be read, 2 for a mistake in the command, 3 if something was found.`,
+Exit code: 0 if nothing is wrong, 1 if it cannot be read, 2 for a mistake in the command, 3 if something was found
+or no trusted key signed a checkpoint.`,
 		Example: "  govern log verify\n  govern log verify --checkpoint monday.checkpoint --key shop.vkey exported.jsonl"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringArrayVar(&checkpoints, "checkpoint", nil, "hold the log against the checkpoint in this `FILE`; may be repeated")
