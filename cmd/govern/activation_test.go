@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -15,6 +16,7 @@ import (
 	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/journal"
 )
 
 // activations are those on record, in order.
@@ -39,6 +41,30 @@ func (l *lab) with(edit func(*config.Config)) {
 	g, err := assemble(l.t.Context(), c)
 	require.NoError(l.t, err)
 	l.dispatcher.Use(g.snapshot)
+}
+
+// An activation is not later than the decision that it is for: who asks which policy was in force at the time of a decision
+// finds it.
+func TestAnActivationIsNotLaterThanItsDecision(t *testing.T) {
+	l := newLab(t)
+	l.dispatcher = dispatch.New(l.store, l.store.Key(), func() time.Time {
+		l.now = l.now.Add(time.Second)
+		return l.now
+	}, l.snapshot)
+	l.propose(add("m1"))
+	var activated, decided string
+	for e, err := range l.store.EntriesFrom(t.Context(), 0) {
+		require.NoError(t, err)
+		at, _ := journal.Member(e, "/time")
+		switch e.Kind {
+		case dispatch.KindActivation:
+			activated = at
+		case dispatch.KindDecision:
+			decided = at
+		}
+	}
+	assert.NotEmpty(t, activated)
+	assert.LessOrEqual(t, activated, decided)
 }
 
 // The policy is on record before its first decision, with everything that it is made of; and again whenever another was

@@ -21,8 +21,8 @@ func NewContent(b []byte) Content {
 }
 
 // activate puts on record that decisions are made under a snapshot's version, unless that is the last thing that was put
-// on record of versions. No decision can be committed before.
-func (d *Dispatcher) activate(ctx context.Context, p *pinned) error {
+// on record of versions. No decision can be committed before, and the first is made at the moment: the activation is not later.
+func (d *Dispatcher) activate(ctx context.Context, p *pinned, moment time.Time) error {
 	if p.active.Load() {
 		return nil
 	}
@@ -41,7 +41,7 @@ func (d *Dispatcher) activate(ctx context.Context, p *pinned) error {
 	}
 	defer release()
 	for range attempts {
-		some, err := d.activateOnce(ctx, p.Snapshot)
+		some, err := d.activateOnce(ctx, p.Snapshot, moment)
 		if err == nil {
 			p.active.Store(true)
 		}
@@ -53,7 +53,7 @@ func (d *Dispatcher) activate(ctx context.Context, p *pinned) error {
 }
 
 // activateOnce says whether there was something to put on record.
-func (d *Dispatcher) activateOnce(ctx context.Context, s *Snapshot) (some bool, err error) {
+func (d *Dispatcher) activateOnce(ctx context.Context, s *Snapshot, moment time.Time) (some bool, err error) {
 	state, err := d.store.Load(ctx, TaskKey{}, Lookup{})
 	if err != nil && !errors.Is(err, ErrUnknownTask) {
 		return false, err
@@ -71,7 +71,10 @@ func (d *Dispatcher) activateOnce(ctx context.Context, s *Snapshot) (some bool, 
 			return false, nil
 		}
 	}
-	c, err := nextActivation(state.Task, s, d.now(state.Task))
+	if moment.Before(state.Task.Updated) {
+		moment = state.Task.Updated
+	}
+	c, err := nextActivation(state.Task, s, moment)
 	if err != nil {
 		return false, err
 	}

@@ -98,7 +98,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 		if err != nil {
 			return Result{}, err
 		}
-		if err := d.activate(ctx, snap); err != nil {
+		if err := d.activate(ctx, snap, facts.Now); err != nil {
 			return Result{}, err
 		}
 		if facts.crowded() {
