@@ -119,8 +119,9 @@ func (db *database) explain(err error) error {
 		return err
 	}
 	if _, ok := errors.AsType[*unverifiedError](err); ok {
-		return fmt.Errorf("%s: %w; something other than govern changed it, and nothing was written. See what it was with: govern log verify --state %[1]s; "+
-			"keep the file as it is for whoever looks into it, and put back the newest backup with its key", db.name, err)
+		return errors.Join(fmt.Errorf("%s: %w", db.name, err),
+			fmt.Errorf("something other than govern changed it, and nothing was written; see what it was with: govern log verify --state %s", db.name),
+			errors.New("keep the file as it is for whoever looks into it, and put back the newest backup with its key"))
 	}
 	switch sqlite.ErrCode(err).ToPrimary() {
 	case sqlite.ResultNotADB:
