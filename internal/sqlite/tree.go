@@ -219,17 +219,27 @@ func setHead(conn *sqlite.Conn, sql string, row []byte) error {
 	}, nil)
 }
 
-// tailLength is how many of the last entries are compared with their leaves when a store is opened. All of them take
-// govern log verify.
+// tailLength is how many of the last entries are held to the head when a store is opened. All of them take govern log
+// verify.
 const tailLength = 64
 
-// checkTail refuses a log whose last entries are not those that its tree covers.
+// checkTail refuses a log whose last entries are not those that its head covers. Their leaves say which one it is, and only
+// the head whether it is so: who changes an entry can change its leaf.
 func (t *tip) checkTail(conn *sqlite.Conn) error {
 	if err := t.refresh(conn); err != nil {
 		return err
 	}
-	size := t.edge.Size()
-	for leaf := max(0, size-tailLength); leaf < size; leaf++ {
+	head := t.edge.Head()
+	begin := max(0, head.Size-tailLength)
+	roots, err := hashesOf(conn, merkle.EdgeNodes(begin))
+	if err != nil {
+		return err
+	}
+	edge, err := merkle.EdgeOf(begin, roots)
+	if err != nil {
+		return err
+	}
+	for leaf := begin; leaf < head.Size; leaf++ {
 		e, err := one(conn, sqlEntriesFrom, func(stmt *sqlite.Stmt) { stmt.SetInt64(":after", leaf) },
 			func(stmt *sqlite.Stmt) (merkle.Hash, error) {
 				if stmt.GetInt64("seq") != leaf+1 {
@@ -250,6 +260,10 @@ func (t *tip) checkTail(conn *sqlite.Conn) error {
 		if *e != want[0] {
 			return unverified(fmt.Errorf("entry %d is not the one that was written", leaf))
 		}
+		edge.Append(*e, nil)
+	}
+	if edge.Head() != head {
+		return unverified(fmt.Errorf("one of the last %d entries is not the one that was written", head.Size-begin))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
@@ -34,6 +35,7 @@ var tampered = map[string]struct{ sql, want string }{
 	"an entry is added":                    {"INSERT INTO entries SELECT 101, tenant, task, 200, n, kind, body FROM entries WHERE seq = 100", "ends with number 101"},
 	"an entry near the end is deleted":     {"DELETE FROM entries WHERE seq = 90", "entry 89 is missing"},
 	"an entry near the end is changed":     {"UPDATE entries SET body = x'7b7d' WHERE seq = 90", "entry 89 is not the one that was written"},
+	"an entry is changed with its leaf":    {"UPDATE entries SET body = x'7b7d' WHERE seq = 90; UPDATE tree SET hashes = CAST(x'LEAF' || substr(hashes, 33) AS BLOB) WHERE leaf = 89", "one of the last 64 entries is not the one that was written"},
 	"two entries are swapped":              {"UPDATE entries SET seq = 1000 WHERE seq = 90; UPDATE entries SET seq = 90 WHERE seq = 91; UPDATE entries SET seq = 91 WHERE seq = 1000", "entry 89 is not the one that was written"},
 	"a leaf is deleted":                    {"DELETE FROM tree WHERE leaf = 99", "the tree has 99 leaves"},
 	"an inner hash is changed":             {"UPDATE tree SET hashes = CAST(substr(hashes, 1, 32) || zeroblob(length(hashes) - 32) AS BLOB) WHERE leaf = 63", "the hashes of the tree do not give its root"},
@@ -49,7 +51,8 @@ func TestALogThatDoesNotVerifyAtItsTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			logOf(t, path, 100)
-			untie(t, path, c.sql)
+			leaf := merkle.Leaf([]byte(`{}`))
+			untie(t, path, strings.ReplaceAll(c.sql, "LEAF", hex.EncodeToString(leaf[:])))
 			before, err := os.ReadFile(path)
 			require.NoError(t, err)
 			_, err = Open(t.Context(), path, Options{})
