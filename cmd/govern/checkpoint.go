@@ -83,7 +83,7 @@ func (s *system) publisher() *checkpoint.Publisher {
 
 // continues refuses a state whose log does not go on from the checkpoints that are kept of it.
 func (s *system) continues(ctx context.Context) error {
-	err := s.publisher().Check(ctx, func() (checkpoint.Keys, error) { return checkpoint.ReadKeys(signingKeyFile(s.config)) })
+	err := s.publisher().Check(ctx, s.keyring().Trusted)
 	if kept, ok := errors.AsType[*checkpoint.KeptError](err); ok {
 		return misuse(err).hint(kept.Remedy() + "; govern log verify shows what the state holds")
 	}

@@ -257,6 +257,10 @@ func TestALostKey(t *testing.T) {
 	k, _ := newKeyring(t)
 	before := k.must(t, ActNew)
 	require.NoError(t, os.Remove(k.File))
+	trusted, err := k.Trusted(t.Context())
+	require.NoError(t, err)
+	require.Len(t, trusted, 1)
+	require.Equal(t, before.Public()[0], trusted[0].String())
 	keys, err := k.Change(t.Context(), ActNew, "example.com/other", true)
 	require.NoError(t, err)
 	require.Equal(t, sofa, keys.Origin())
@@ -264,10 +268,16 @@ func TestALostKey(t *testing.T) {
 	loaded, err := k.Load(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, keys.Public(), loaded.Public())
+	trusted, err = k.Trusted(t.Context())
+	require.NoError(t, err)
+	require.Len(t, trusted, 2, "the new one, and the one that it replaces")
 
 	empty, _ := newKeyring(t)
 	_, err = empty.Change(t.Context(), ActNew, sofa, true)
 	require.ErrorIs(t, err, ErrNoKey)
+	trusted, err = empty.Trusted(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, trusted)
 }
 
 // A link is followed: the key stays where it was put.

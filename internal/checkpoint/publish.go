@@ -63,8 +63,9 @@ func Fresh(ctx context.Context, log merkle.Log, keys Keys) (Checkpoint, []byte, 
 	return c, signed, err
 }
 
-// Check refuses a log that does not continue what its files hold. A file that is not there says nothing.
-func (p *Publisher) Check(ctx context.Context, keys func() (Keys, error)) error {
+// Check refuses a log that does not continue what its files hold, signed by who is trusted. A file that is not there says
+// nothing.
+func (p *Publisher) Check(ctx context.Context, trusted func(context.Context) ([]Verifier, error)) error {
 	for _, t := range p.Targets {
 		if t.url != nil {
 			continue
@@ -76,11 +77,11 @@ func (p *Publisher) Check(ctx context.Context, keys func() (Keys, error)) error 
 		if !found {
 			continue
 		}
-		k, err := keys()
+		keys, err := trusted(ctx)
 		if err != nil {
 			return fmt.Errorf("the checkpoint %s cannot be checked: %w", t, err)
 		}
-		if err := p.check(ctx, t, signed, k); err != nil {
+		if err := p.check(ctx, t, signed, keys); err != nil {
 			return err
 		}
 	}
@@ -105,8 +106,8 @@ func (e *KeptError) Remedy() string {
 }
 
 // check gives a *KeptError unless a file holds a checkpoint that the log continues.
-func (p *Publisher) check(ctx context.Context, t Target, signed []byte, keys Keys) error {
-	c, err := Open(signed, keys.Trusted())
+func (p *Publisher) check(ctx context.Context, t Target, signed []byte, trusted []Verifier) error {
+	c, err := Open(signed, trusted)
 	if err != nil {
 		return &KeptError{t, fmt.Errorf("it holds no checkpoint of this log: %w", err)}
 	}
@@ -154,7 +155,7 @@ func (p *Publisher) publishFile(ctx context.Context, t Target, keys Keys) error 
 		return err
 	}
 	if found {
-		if err := p.check(ctx, t, before, keys); err != nil {
+		if err := p.check(ctx, t, before, keys.Trusted()); err != nil {
 			return err
 		}
 	}
