@@ -50,6 +50,24 @@ func TestResultThatBreaksThePromise(t *testing.T) {
 	}
 }
 
+// Seals are not told as if they were what they stand for: what is encrypted beside them may be gone, and an agent or a tool
+// may have written what only has their form.
+func TestSavedResultWithSealsAndNothingBeside(t *testing.T) {
+	const seal = `{"$sealed":"00","length":2}`
+	def := Definition{Name: "w", Effect: Write}
+	for result, told := range map[string]bool{
+		seal: false, `{"token":` + seal + `}`: false, `["a",{"b":[` + seal + `]}]`: false,
+		`{"$sealed":"00"}`: true, `{"$sealed":"00","length":2,"z":1}`: true, `"\"$sealed\""`: true, `{}`: true,
+	} {
+		o := savedResult(promises{}, def, &Operation{Result: ijson.Raw(result)})
+		assert.Equal(t, told, o.Value != nil, result)
+		assert.Equal(t, told, o.Detail == "", result)
+		exact := ijson.Raw(`"x"`)
+		o = savedResult(promises{}, def, &Operation{Result: ijson.Raw(result), Exact: exact})
+		assert.Equal(t, Outcome{Value: exact, SealedValue: ijson.Raw(result)}, o)
+	}
+}
+
 // A saved result is told only as long as the tool could give it.
 func TestSavedResultThatBreaksThePresentPromise(t *testing.T) {
 	def := Definition{Name: "w", Effect: Write, Limits: ToolLimits{OutputBytes: 10}}

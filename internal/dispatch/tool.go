@@ -166,8 +166,14 @@ func (o Outcome) checked(t Tool, def Definition, target string) Outcome {
 	return o
 }
 
-// savedResult is what a replay may answer: the saved result, unless the tool could not give it now.
+// savedResult is what a replay may answer: the saved result, unless the tool could not give it now, or seals stand in it and
+// what they stand for is not there.
 func savedResult(t Tool, def Definition, saved *Operation) Outcome {
+	if saved.Exact == nil {
+		for range SealsIn(saved.Result) {
+			return Outcome{Detail: def.Name + ": the saved result has seals in it, and what they stand for is not kept beside it"}
+		}
+	}
 	value := or(saved.Exact, saved.Result)
 	if detail := breach(t, def, value); detail != "" {
 		return Outcome{Detail: detail}
