@@ -82,6 +82,7 @@ const (
 var (
 	errNoHead      = errors.New("the head of the tree is missing")
 	errForeignHead = unverified(errors.New("the head of the tree was not written by a govern with this state's key"))
+	errBeyondHead  = unverified(errors.New("the table of entries goes on behind what the head of the tree counts"))
 )
 
 // headRow appends the row to dst; nothing if there is none.

@@ -98,6 +98,19 @@ func TestALogThatIsChangedWhileItIsUsed(t *testing.T) {
 	assert.Equal(t, task, have)
 }
 
+// An entry of somebody else's at the place of the next one is no other commit that came first.
+func TestAnEntryThatIsAddedWhileALogIsUsed(t *testing.T) {
+	path := newPath(t)
+	s := openFile(t, path)
+	task := createTask(t, s, "labels-1")
+	untie(t, path, "INSERT INTO entries SELECT 2, tenant, task, 200, n, kind, body FROM entries WHERE seq = 1")
+	for range 2 {
+		err := s.Apply(t.Context(), next(task))
+		require.NotErrorIs(t, err, dispatch.ErrMoved)
+		require.ErrorContains(t, err, "does not verify at its tail")
+	}
+}
+
 // A head that is changed while a store is in use is not passed on.
 func TestAHeadThatIsChangedWhileItIsUsed(t *testing.T) {
 	path := newPath(t)
