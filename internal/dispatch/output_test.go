@@ -68,6 +68,14 @@ func TestSavedResultWithSealsAndNothingBeside(t *testing.T) {
 	}
 }
 
+// What was sealed when it was saved stays so, whatever the tool's definition says by now: why it is not told names nothing
+// in it.
+func TestSavedResultThatIsSealedAndBreaksThePresentPromise(t *testing.T) {
+	o := savedResult(promises{}, Definition{Name: "w", Effect: Write}, &Operation{Result: ijson.Raw(`"x"`), Exact: ijson.Raw(`"secret"`)})
+	assert.Equal(t, Outcome{Detail: "w: the result breaks the output schema: must be public; " +
+		"has something in it under a name that is not shown, which must be a number"}, o)
+}
+
 // A saved result is told only as long as the tool could give it.
 func TestSavedResultThatBreaksThePresentPromise(t *testing.T) {
 	def := Definition{Name: "w", Effect: Write, Limits: ToolLimits{OutputBytes: 10}}
