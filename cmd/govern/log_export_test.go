@@ -156,8 +156,8 @@ func labWith(t testing.TB) governed {
 	return g
 }
 
-// Every decision as an event of OPA's log can be made again: the policy that the state keeps under its version gives the
-// result for the input.
+// Every decision as an event of OPA's log can be made again from its input, and the state keeps the policy of its version.
+// (That what is kept decides alike is TestStockOPADecidesWithWhatIsKept's.)
 func TestOPAEventsReplay(t *testing.T) {
 	file := eventfulFile(t)
 	store, err := sqlite.Open(t.Context(), file, sqlite.Options{MustExist: true})
