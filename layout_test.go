@@ -32,6 +32,7 @@ var mayImport = map[string][]string{
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest"},
 	"internal/merkle":     {},
+	"internal/audit":      {"internal/ijson", "internal/merkle"},
 	"internal/checkpoint": {"internal/merkle"},
 	"internal/seal":       {},
 	"internal/sqlite":     {"internal/dispatch", "internal/ijson", "internal/merkle", "internal/seal"},
@@ -39,10 +40,10 @@ var mayImport = map[string][]string{
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},
-	"cmd/govern": {".", "internal/checkpoint", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/merkle", "internal/nearest",
+	"cmd/govern": {".", "internal/audit", "internal/checkpoint", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/merkle", "internal/nearest",
 		"internal/opa", "internal/scenario", "internal/snapshot", "internal/sqlite", "internal/tools", "internal/watch"},
 	"bench/stock": {},
-	"bench":       {".", "bench/stock", "internal/config", "internal/dispatch", "internal/ijson", "internal/merkle", "internal/snapshot", "internal/sqlite"},
+	"bench":       {".", "bench/stock", "internal/audit", "internal/config", "internal/dispatch", "internal/ijson", "internal/merkle", "internal/snapshot", "internal/sqlite"},
 }
 
 // onlyIn names the packages in which a library with sharp edges may be touched. Beside them bench uses OPA, a driver of
@@ -51,7 +52,7 @@ var onlyIn = map[string][]string{
 	"github.com/open-policy-agent/opa":      {"internal/opa", "bench", "bench/stock"},
 	"github.com/go-json-experiment/json":    {"internal/ijson"},
 	"go.yaml.in/yaml/v3":                    {"internal/strictyaml"},
-	"zombiezen.com/go/sqlite":               {"internal/sqlite"},
+	"zombiezen.com/go/sqlite":               {"internal/sqlite", "internal/audit"},
 	"modernc.org/sqlite":                    {"internal/sqlite", "bench"},
 	"github.com/santhosh-tekuri/jsonschema": {"internal/tools"},
 	"github.com/spf13/viper":                {"internal/config"},

@@ -23,7 +23,7 @@ Checkpoints and proofs let somebody else see that: a checkpoint says what the lo
 shows that an entry is in it, or that a later log only added to it.`,
 	})
 	cmd.AddCommand(a.logDecisions(), a.logActions(), a.logTrace(), a.logActivations(), a.logExport(), a.logFollow(), a.logConfirm(),
-		a.logCheckpoint(), a.logProve(), a.logConsistency(), a.logVerifyProof())
+		a.logCheckpoint(), a.logProve(), a.logConsistency(), a.logVerifyProof(), a.logVerify())
 	return cmd
 }
 

@@ -1,0 +1,139 @@
+package audit
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/policy-dispatch/govern/internal/merkle"
+)
+
+// entry is one entry of the log as it is read: its text, and where in it the members are that the audit looks at.
+// Whatever else an entry has is held against the rules of JSON alone: a later govern may say more.
+type entry struct {
+	doc
+	leaf int64
+	hash merkle.Hash
+	step int64
+	n    int64
+	at   [entryMembers]int32
+}
+
+// The members of entries, of every kind.
+const (
+	eActor = iota
+	eApproval
+	eApprovals
+	eCallID
+	eConfig
+	eDeadline
+	eDecision
+	eEntries
+	eInput
+	eInputDigest
+	eKind
+	eN
+	eOperation
+	ePolicy
+	ePolicyVersion
+	eProfile
+	eRecord
+	eReviewer
+	eReviewers
+	eSealed
+	eSignature
+	eStatus
+	eStep
+	eTarget
+	eTask
+	eTenant
+	eTime
+	eTool
+	eValue
+	eValueBytes
+	entryMembers
+)
+
+var entryNames = [entryMembers]string{"actor", "approval", "approvals", "call_id", "config", "deadline", "decision", "entries", "input",
+	"input_digest", "kind", "n", "operation", "policy", "policy_version", "profile", "record", "reviewer", "reviewers", "sealed", "signature",
+	"status", "step", "target", "task", "tenant", "time", "tool", "value", "value_bytes"}
+
+// The members of a decision, of the input that it was made on, and of what is in that.
+const (
+	dApproval = iota
+	dEffect
+	dPolicyVersion
+	decisionMembers
+)
+
+var decisionNames = [decisionMembers]string{"approval", "effect", "policy_version"}
+
+const (
+	iCall = iota
+	iMode
+	iState
+	iTask
+	iTool
+	inputMembers
+)
+
+var inputNames = [inputMembers]string{"call", "mode", "state", "task", "tool"}
+
+const (
+	cArguments = iota
+	cSignature
+	cTarget
+	cTool
+	callMembers
+)
+
+var callNames = [callMembers]string{"arguments", "signature", "target", "tool"}
+
+var stateNames = [1]string{"step"}
+
+const (
+	kActor = iota
+	kID
+	kTenant
+	taskMembers
+)
+
+var taskNames = [taskMembers]string{"actor", "id", "tenant"}
+
+const (
+	tApproval = iota
+	tCost
+	tEffect
+	toolMembers
+)
+
+var toolNames = [toolMembers]string{"approval", "cost", "effect"}
+
+// read reads the text of an entry. It fails if govern cannot have written it.
+func (e *entry) read(text []byte) error {
+	if err := e.scan(text); err != nil {
+		return err
+	}
+	if e.doc.kind(1) != '{' {
+		return errors.New("not an object")
+	}
+	e.pick(1, entryNames[:], e.at[:])
+	for _, m := range [...]int{eKind, eTenant, eTask, eTime} {
+		if e.str(m) == nil {
+			return fmt.Errorf("its %s is no string", entryNames[m])
+		}
+	}
+	var whole bool
+	if e.step, whole = e.number(e.at[eStep]); !whole {
+		return errors.New("its step is no whole number")
+	}
+	if e.n, whole = e.number(e.at[eN]); !whole {
+		return errors.New("its n is no whole number")
+	}
+	return nil
+}
+
+// raw and str give a member of the entry, as doc has it.
+func (e *entry) raw(member int) []byte { return e.doc.raw(e.at[member]) }
+func (e *entry) str(member int) []byte { return e.doc.str(e.at[member]) }
+
+func (e *entry) is(kind string) bool { return string(e.doc.str(e.at[eKind])) == kind }

@@ -1,0 +1,56 @@
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+)
+
+// longestLine bounds an entry of an export.
+const longestLine = 64 << 20
+
+// Export audits a log that was exported: every line is an entry, in the order of the log. An error says that it cannot
+// be read; everything else is in the report.
+func Export(ctx context.Context, r io.Reader, o Options) (Report, error) {
+	a := newAuditor(ctx, o)
+	a.lines = true
+	lines := bufio.NewReaderSize(r, 1<<20)
+	var long []byte
+	for leaf := int64(0); ; leaf++ {
+		line, err := lines.ReadSlice('\n')
+		if errors.Is(err, bufio.ErrBufferFull) {
+			long = append(long[:0], line...)
+			for errors.Is(err, bufio.ErrBufferFull) && len(long) <= longestLine {
+				line, err = lines.ReadSlice('\n')
+				long = append(long, line...)
+			}
+			line = long
+		}
+		switch {
+		case err == io.EOF && len(line) == 0:
+			return a.ended()
+		case err == io.EOF && new(doc).scan(line) != nil:
+			a.leaf(leaf, Cut, "the file ends in the middle of this line")
+			return a.ended()
+		case err != nil && err != io.EOF:
+			if len(line) > longestLine {
+				err = fmt.Errorf("line %d is longer than any entry", leaf+1)
+			}
+			return Report{}, a.closing(err)
+		}
+		if _, err := a.take(leaf, bytes.TrimSuffix(line, []byte("\n"))); err != nil {
+			return Report{}, a.closing(err)
+		}
+	}
+}
+
+func (a *auditor) ended() (Report, error) {
+	if err := a.finishTasks(); err != nil {
+		return Report{}, a.closing(err)
+	}
+	a.judgeCheckpoints()
+	return a.report([]string{"signatures: an export comes without the store's key", "tables: an export has none"})
+}

@@ -1,0 +1,83 @@
+package audit
+
+import (
+	"fmt"
+)
+
+// task is a task as the entries so far leave it.
+type task struct {
+	tenant, id               []byte
+	profile, actor, deadline []byte
+	updated                  []byte
+	revision                 int64
+	// spent counts cost, attempts and bytes of output.
+	spent     [3]int64
+	cancelled bool
+
+	at    spot
+	leaf  int64 // of the last entry
+	seen  [mostSeen]seen
+	reads int64
+	// gap is where the last entries of the task are gone from: after one spot, before another, which stands at a leaf.
+	gap struct {
+		after, before spot
+		leaf          int64
+	}
+	blind int64 // a step whose decision could not be read
+
+	// open are the ids of approvals that wait or can be used, each behind a line feed.
+	open []byte
+	decided
+}
+
+// decided is the decision of the present step, as far as what runs under it needs it.
+type decided struct {
+	decision, decidedStep int64 // its leaf, -1 before the first
+	acted                 bool
+	// allowed says that the call may run, and owed that it did: its action must follow.
+	allowed, owed bool
+	hasTool       bool
+	write, always bool
+
+	effect, version, callID, tool, signature, target, by, mode []byte
+	operation, reviewers, terms                                []byte
+	// consumed is the approval that was used up with the decision.
+	consumed []byte
+}
+
+// nowhere is where a task stands before its first entry.
+var nowhere = spot{0, -1}
+
+func (s spot) String() string {
+	if s == nowhere {
+		return "nothing"
+	}
+	return fmt.Sprintf("%d.%d", s.step, s.n)
+}
+
+func (t *task) begin(e *entry) {
+	t.tenant, t.id = append(t.tenant, e.str(eTenant)...), append(t.id, e.str(eTask)...)
+	t.at, t.leaf, t.decision, t.blind = nowhere, -1, -1, -1
+}
+
+// operators says that this is no task: what operators do without one is kept in its place.
+func (t *task) operators() bool { return len(t.tenant) == 0 && len(t.id) == 0 }
+
+func (t *task) pack(p *packer) {
+	for _, v := range []*[]byte{&t.tenant, &t.id, &t.profile, &t.actor, &t.deadline, &t.updated, &t.open, &t.effect, &t.version, &t.callID, &t.tool, &t.signature,
+		&t.target, &t.by, &t.mode, &t.operation, &t.reviewers, &t.terms, &t.consumed} {
+		p.text(v)
+	}
+	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.gap.after.step, &t.gap.after.n, &t.gap.before.step, &t.gap.before.n, &t.gap.leaf, &t.blind, &t.decision, &t.decidedStep} {
+		p.number(v)
+	}
+	for _, v := range []*bool{&t.cancelled, &t.acted, &t.allowed, &t.owed, &t.hasTool, &t.write, &t.always} {
+		p.flag(v)
+	}
+	for i := range t.seen {
+		s := &t.seen[i]
+		p.number(&s.step)
+		p.number(&s.n)
+		p.hash(&s.hash)
+	}
+}
