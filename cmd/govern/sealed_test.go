@@ -621,7 +621,7 @@ func TestApprovedCallsThatAnotherRunIsQuickerWith(t *testing.T) {
 	assert.Contains(t, out.String(), `{"name":"one"}`)
 }
 
-// A call whose exact bytes were taken away is not proposed with seals in their place.
+// A call whose exact bytes were taken away is neither proposed nor shown with seals in their place.
 func TestApprovedCallsWithoutTheirExactBytes(t *testing.T) {
 	v := newVault(t)
 	v.approvedCalls("one")
@@ -632,5 +632,10 @@ func TestApprovedCallsWithoutTheirExactBytes(t *testing.T) {
 	require.NoError(t, conn.Close())
 	assert.Empty(t, v.do(exitBroken, "", "run", "--approved"))
 	assert.Contains(t, v.outputs["run --approved"], "the stored call is not the one that was signed")
+	id := ""
+	query(t, v.path("state/govern.db"), "SELECT id FROM approvals", func(stmt *zsqlite.Stmt) { id = stmt.ColumnText(0) })
+	for _, format := range []string{"text", "json"} {
+		assert.Empty(t, v.do(exitBroken, "", "review", "show", id, "--format", format))
+	}
 	assert.Equal(t, before, v.do(exitOK, "", "log", "export"))
 }

@@ -42,21 +42,22 @@ func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (s
 	if signature != a.Signature {
 		return subject{}, ErrSignatureDiffers
 	}
-	// Nothing can be said any more of a final one, whose exact call may be gone.
-	if _, err := d.CallOf(a); err != nil && !a.State.final() {
+	if _, err := d.CallOf(a); err != nil {
 		return subject{}, err
 	}
 	return subject{task: a.Task, signature: signature, mode: a.Mode, id: id}, nil
 }
 
-// CallOf gives the very call that an approval covers, or ErrProposalDiffers if that is not what the store gave with it.
+// CallOf gives the very call that an approval covers, or ErrProposalDiffers if that is not what the store gave with it. Of a
+// final one, whose exact call may be gone, it gives what there is.
 func (d *Dispatcher) CallOf(a Approval) (ijson.Raw, error) {
 	// As it was stored: what the tool drops by now was a part of what was signed, and a limit that is lower by now is for
 	// what arrives.
 	stored := ijson.Limits{Bytes: len(a.Call()), Depth: ijson.DefaultLimits.Depth}
 	call := decode(a.Call(), 0, stored)
 	err := call.sign(d.key, a.Task, a.Actor)
-	if err != nil || call.Signature != a.Signature || call.ID != a.CallID() || call.Tool != a.Tool() {
+	differs := err != nil || call.Signature != a.Signature || call.ID != a.CallID() || call.Tool != a.Tool()
+	if differs && !a.State.final() {
 		return nil, ErrProposalDiffers
 	}
 	return a.Call(), nil
