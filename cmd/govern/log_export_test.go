@@ -272,3 +272,15 @@ func (m *measured) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
+
+// What is written into a folder stays in it, whatever its name is.
+func TestAFolderHoldsItsFiles(t *testing.T) {
+	for _, name := range []string{"../out", "/out", "a/../../out", "a//b", "nul\x00"} {
+		dir := t.TempDir()
+		err := writeFolder(filepath.Join(dir, "in"), map[string][]byte{name: nil})
+		assert.Equal(t, exitMisuse, exitCode(err), name)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		assert.Empty(t, left, name)
+	}
+}
