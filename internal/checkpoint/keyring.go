@@ -26,6 +26,8 @@ type Record interface {
 	Hold(ctx context.Context) (release func(), err error)
 	// Keys gives the latest change on record with the keys that sign after it; none if there was none.
 	Keys(ctx context.Context) (Act, []string, error)
+	// Ever gives every key that ever signed by the record.
+	Ever(ctx context.Context) ([]string, error)
 	// Append puts a change on record, durably.
 	Append(ctx context.Context, act Act, keys []string) error
 }
@@ -71,14 +73,15 @@ func (k *Keyring) Trusted(ctx context.Context) ([]Verifier, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return keys.Trusted(), err
 	}
-	_, onRecord, err := k.Record.Keys(ctx)
+	return k.ever(ctx)
+}
+
+// ever are all keys that were ever on record.
+func (k *Keyring) ever(ctx context.Context) (keys []Verifier, err error) {
+	onRecord, err := k.Record.Ever(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return verifiersOf(onRecord)
-}
-
-func verifiersOf(onRecord []string) (keys []Verifier, err error) {
 	for _, text := range onRecord {
 		v, err := ParseVerifier(text)
 		if err != nil {
@@ -97,7 +100,7 @@ func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool)
 		return Keys{}, err
 	}
 	defer release()
-	last, onRecord, err := k.Record.Keys(ctx)
+	last, _, err := k.Record.Keys(ctx)
 	if err != nil {
 		return Keys{}, err
 	}
@@ -107,7 +110,7 @@ func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool)
 		return now, nil
 	case act == ActNew && !lost && errors.Is(err, ErrNoKey):
 	case act == ActNew && lost && errors.Is(err, errLost):
-		if now.Retired, err = verifiersOf(onRecord); err != nil {
+		if now.Retired, err = k.ever(ctx); err != nil {
 			return Keys{}, err
 		}
 		origin = now.Retired[0].Origin()

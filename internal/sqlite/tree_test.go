@@ -125,6 +125,25 @@ func TestAHeadThatIsChangedWhileItIsUsed(t *testing.T) {
 	require.ErrorContains(t, err, "govern log verify")
 }
 
+// So do rows that are gone from its end, though nobody has touched the head.
+func TestALogThatIsCutWhileItIsUsed(t *testing.T) {
+	for name, sql := range map[string]string{"entries": "DELETE FROM entries WHERE seq = 2", "leaves": "DELETE FROM tree WHERE leaf = 1"} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			s := openFile(t, path)
+			task := createTask(t, s, "labels-1")
+			c := next(task)
+			require.NoError(t, s.Apply(t.Context(), c))
+			untie(t, path, sql)
+			err := s.Apply(t.Context(), next(c.Task))
+			require.ErrorContains(t, err, "does not verify at its tail: the head counts 2 entries")
+			have, err := s.Task(t.Context(), task.TaskKey)
+			require.NoError(t, err)
+			assert.Equal(t, c.Task, have)
+		})
+	}
+}
+
 // The tree is right whoever grows it: two stores on one file take turns.
 func TestTwoStoresGrowOneTree(t *testing.T) {
 	path := newPath(t)
@@ -191,10 +210,12 @@ func TestALogWithAHoleGetsNoTree(t *testing.T) {
 func TestTheTreeIsNeverChanged(t *testing.T) {
 	path := newPath(t)
 	logOf(t, path, 3)
-	for _, sql := range []string{"UPDATE tree SET hashes = x'00'", "DELETE FROM tree", "UPDATE contents SET bytes = x'00'", "DELETE FROM contents"} {
+	for _, sql := range []string{"UPDATE tree SET hashes = x'00'", "DELETE FROM tree", "UPDATE contents SET bytes = x'00'", "DELETE FROM contents",
+		"UPDATE operations SET step = 2", "DELETE FROM operations", "UPDATE records SET value = x'00'", "DELETE FROM records"} {
 		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 		require.NoError(t, err)
-		err = sqlitex.ExecuteScript(conn, "INSERT OR IGNORE INTO contents VALUES ('x', x'01');"+sql, nil)
+		err = sqlitex.ExecuteScript(conn, "INSERT OR IGNORE INTO contents VALUES ('x', x'01'); INSERT OR IGNORE INTO operations VALUES ('t', 'k', 'a', 'o', 's', 'x', 1, NULL, NULL);"+
+			"INSERT OR IGNORE INTO records VALUES ('t', 'k', 'x', 'y', x'01', NULL);"+sql, nil)
 		require.Error(t, err, sql)
 		assert.True(t, strings.Contains(err.Error(), "never"), fmt.Sprint(err))
 		require.NoError(t, conn.Close())
