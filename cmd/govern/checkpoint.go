@@ -5,8 +5,10 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
-	"io/fs"
+	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -38,7 +40,7 @@ writes a checkpoint whenever the log has grown. (A run does that by itself where
 		p := s.publisher()
 		p.Targets = nil
 		for _, text := range to {
-			t, err := checkTarget(text, s.config.Log.TokenFile)
+			t, err := checkTarget(text, s.config)
 			if err != nil {
 				return misuse(fmt.Errorf("--to: %w", err))
 			}
@@ -50,12 +52,38 @@ writes a checkpoint whenever the log has grown. (A run does that by itself where
 }
 
 // checkTarget reads where checkpoints are to be kept.
-func checkTarget(text, tokenFile string) (checkpoint.Target, error) {
+func checkTarget(text string, c config.Config) (checkpoint.Target, error) {
 	t, err := checkpoint.ParseTarget(text)
-	if err == nil && tokenFile != "" && !t.TakesToken() {
+	switch {
+	case err != nil:
+	case c.Log.TokenFile != "" && !t.TakesToken():
 		err = checkpoint.ErrTokenInTheOpen
+	case t.File() != "" && ofState(t.File(), c):
+		err = fmt.Errorf("%s is the state or lies beside it under a name of the state's own; name another file for the checkpoint, best on another disk", t.File())
 	}
 	return t, err
+}
+
+// ofState says whether a file is the state, or has a name that the state has for its own beside it. To open one would
+// already free the locks that SQLite has on it.
+func ofState(file string, c config.Config) bool {
+	file, state := wholePath(file), wholePath(c.State)
+	own, beside := strings.CutPrefix(file, state)
+	return beside && (own == "" || strings.HasPrefix(own, "-") || own == ".key" || own == ".lock") || file == wholePath(signingKeyFile(c))
+}
+
+// wholePath is where a file is, or will be, links followed.
+func wholePath(file string) string {
+	if whole, err := filepath.Abs(file); err == nil {
+		file = whole
+	}
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		return real
+	}
+	if folder, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
+		return filepath.Join(folder, filepath.Base(file))
+	}
+	return file
 }
 
 // targets reads where the configuration wants checkpoints kept.
@@ -63,7 +91,7 @@ func targets(c config.Config) ([]checkpoint.Target, error) {
 	var all []checkpoint.Target
 	var wrong []error
 	for i, text := range c.Log.Checkpoints {
-		t, err := checkTarget(text, c.Log.TokenFile)
+		t, err := checkTarget(text, c)
 		if err != nil {
 			wrong = append(wrong, c.Fault("/log/checkpoints/"+strconv.Itoa(i), err.Error()))
 		}
@@ -84,16 +112,7 @@ func (s *system) publisher() *checkpoint.Publisher {
 
 // continues refuses a state whose log does not go on from the checkpoints that are kept of it.
 func (s *system) continues(ctx context.Context) error {
-	err := s.publisher().Check(ctx, func() (checkpoint.Keys, error) {
-		file := signingKeyFile(s.config)
-		keys, err := checkpoint.ReadKeys(file)
-		if errors.Is(err, fs.ErrNotExist) {
-			err = misuse(fmt.Errorf("the signing key %s is not there", file)).
-				hint("put it back from where it is kept; or, if nobody has it any more, move the checkpoint aside, where an auditor finds it, and begin anew with: " +
-					s.command("key", "new", "--lost"))
-		}
-		return keys, err
-	})
+	err := s.publisher().Check(ctx, s.keyring().Trusted)
 	if kept, ok := errors.AsType[*checkpoint.KeptError](err); ok {
 		return misuse(err).hint(kept.Remedy() + "; govern log verify shows what the state holds")
 	}
@@ -120,6 +139,10 @@ func (a *app) checkpoints(ctx context.Context, s *system, p *checkpoint.Publishe
 		if err != nil {
 			return nil, err
 		}
+		failed = publishErrors(p.Publish(ctx), p.Targets)
+		if slices.ContainsFunc(failed, func(err error) bool { return errors.As(err, new(*checkpoint.KeptError)) }) {
+			return failed, nil // what is not the log of a kept checkpoint is not shown as signed either
+		}
 		if string(signed) != printed {
 			printed = string(signed)
 			if f.json() {
@@ -131,7 +154,7 @@ func (a *app) checkpoints(ctx context.Context, s *system, p *checkpoint.Publishe
 				return nil, err
 			}
 		}
-		return publishErrors(p.Publish(ctx), p.Targets), nil
+		return failed, nil
 	}
 	if every == 0 {
 		failed, err := write(ctx)

@@ -21,7 +21,11 @@ func writeFolder(dest string, files map[string][]byte) error {
 		return misuse(fmt.Errorf("%s is not empty", dest)).hint("name a folder that does not exist yet")
 	}
 	for _, name := range slices.Sorted(maps.Keys(files)) {
-		path := filepath.Join(dest, filepath.FromSlash(name))
+		local, err := filepath.Localize(name)
+		if err != nil {
+			return misuse(fmt.Errorf("%q is no name of a file in a folder of this system", name))
+		}
+		path := filepath.Join(dest, local)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 			return misuse(err)
 		}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path/filepath"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -112,14 +111,7 @@ func signingKeyFile(c config.Config) string {
 	if c.Log.SigningKey != "" {
 		return c.Log.SigningKey
 	}
-	state := c.State
-	if whole, err := filepath.Abs(state); err == nil {
-		state = whole
-	}
-	if real, err := filepath.EvalSymlinks(state); err == nil {
-		state = real
-	}
-	return state + ".signing-key"
+	return wholePath(c.State) + ".signing-key"
 }
 
 // origin is the name of a log that nobody has named: public, and no other state's.
@@ -165,6 +157,10 @@ func (r keyRecord) Hold(ctx context.Context) (release func(), err error) {
 func (r keyRecord) Keys(ctx context.Context) (checkpoint.Act, []string, error) {
 	act, keys, err := r.s.dispatcher.SigningKeys(ctx)
 	return checkpoint.Act(act), keys, err
+}
+
+func (r keyRecord) Ever(ctx context.Context) ([]string, error) {
+	return r.s.dispatcher.EverySigningKey(ctx)
 }
 
 func (r keyRecord) Append(ctx context.Context, act checkpoint.Act, keys []string) error {

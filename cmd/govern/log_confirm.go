@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 	"golang.org/x/term"
 
 	"github.com/policy-dispatch/govern/internal/config"
@@ -46,6 +47,12 @@ Exit code: 0 if the value is there, 3 if it is not.`,
 	cmd.Flags().StringVar(&task, "task", "", "look at the task with this `ID`")
 	cmd.Flags().Var((*count)(&step), "step", "look at the entries of this step `N`")
 	cmd.Flags().BoolVar(&isJSON, "json", false, "the value is JSON, and not a text")
+	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
+		if invalid, ok := errors.AsType[*pflag.InvalidValueError](err); ok { // it may be the value
+			return misuse(fmt.Errorf("%s: the flag --%s does not take what it was given", cmd.CommandPath(), invalid.GetFlag().Name)).hint(onStandardInput)
+		}
+		return flagError(cmd, err)
+	})
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, given []string) error {
 		if (len(given) == 1) == (task != "") || (task != "") != cmd.Flags().Changed("step") {
 			return misuse(fmt.Errorf("%s needs either a digest, or --task with --step", cmd.CommandPath())).hint("usage: " + cmd.UseLine())
@@ -77,11 +84,12 @@ Exit code: 0 if the value is there, 3 if it is not.`,
 	return cmd
 }
 
+const onStandardInput = "give the value on standard input, and never as an argument, which others can see"
+
 // noValue refuses what is no digest. It does not repeat it: it may be the value.
 func noValue(_ *cobra.Command, given []string) error {
 	if len(given) > 1 || len(given) == 1 && !digestForm.MatchString(given[0]) {
-		return misuse(errors.New("the argument is not one digest of 64 hexadecimal digits")).
-			hint("give the value on standard input, and never as an argument, which others can see")
+		return misuse(errors.New("the argument is not one digest of 64 hexadecimal digits")).hint(onStandardInput)
 	}
 	return nil
 }

@@ -156,8 +156,8 @@ func labWith(t testing.TB) governed {
 	return g
 }
 
-// Every decision as an event of OPA's log can be made again: the policy that the state keeps under its version gives the
-// result for the input.
+// Every decision as an event of OPA's log can be made again from its input, and the state keeps the policy of its version.
+// (That what is kept decides alike is TestStockOPADecidesWithWhatIsKept's.)
 func TestOPAEventsReplay(t *testing.T) {
 	file := eventfulFile(t)
 	store, err := sqlite.Open(t.Context(), file, sqlite.Options{MustExist: true})
@@ -271,4 +271,16 @@ func (m *measured) Write(p []byte) (int, error) {
 		}
 	}
 	return len(p), nil
+}
+
+// What is written into a folder stays in it, whatever its name is.
+func TestAFolderHoldsItsFiles(t *testing.T) {
+	for _, name := range []string{"../out", "/out", "a/../../out", "a//b", "nul\x00"} {
+		dir := t.TempDir()
+		err := writeFolder(filepath.Join(dir, "in"), map[string][]byte{name: nil})
+		assert.Equal(t, exitMisuse, exitCode(err), name)
+		left, err := os.ReadDir(dir)
+		require.NoError(t, err)
+		assert.Empty(t, left, name)
+	}
 }

@@ -97,7 +97,7 @@ func (a *app) exportKept(ctx context.Context, s *system, dest, version string) e
 func keptPolicy(ctx context.Context, store dispatch.Reader, version string) (k opa.KeptPolicy, err error) {
 	var versions []string
 	var found journal.Activation
-	for x, err := range journal.Activations(store.Entries(ctx, "", "")) {
+	for x, err := range journal.Activations(store.EntriesIn(ctx, "", "", dispatch.KindActivation, dispatch.Span[dispatch.Place]{})) {
 		if err != nil {
 			return k, err
 		}

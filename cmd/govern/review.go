@@ -136,9 +136,13 @@ definition calls sensitive. Once the approval is consumed or withdrawn, that is 
 		if err != nil {
 			return s.approvalError(cmd, given[0], err)
 		}
+		call, err := s.dispatcher.CallOf(ap)
+		if err != nil {
+			return err
+		}
 		if f.json() {
 			v := viewOf(ap)
-			v.Proposal = ap.Call()
+			v.Proposal = call
 			return writeJSON(a.stdout, v)
 		}
 		return a.showApproval(s, ap)

@@ -193,7 +193,14 @@ func (r *proposals) all(ctx context.Context, in io.Reader) error {
 			if err != nil {
 				return err
 			}
-			if err := r.one(ctx, exact.Call(), 0); err != nil {
+			if exact.State != dispatch.Approved {
+				continue // another was quicker
+			}
+			call, err := r.dispatcher.CallOf(exact)
+			if err != nil {
+				return fmt.Errorf("approval %s: %w", a.ID, err)
+			}
+			if err := r.one(ctx, call, 0); err != nil {
 				return err
 			}
 		}

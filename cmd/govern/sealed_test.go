@@ -16,6 +16,8 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+	zsqlite "zombiezen.com/go/sqlite"
+	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -578,4 +580,62 @@ type handEdited struct {
 
 func (s handEdited) Approval(context.Context, string, string) (dispatch.Approval, error) {
 	return s.a, nil
+}
+
+// onWrite is an output that does something before it takes the first that comes.
+type onWrite struct {
+	bytes.Buffer
+	first func()
+}
+
+func (w *onWrite) Write(b []byte) (int, error) {
+	if first := w.first; first != nil {
+		w.first = nil
+		first()
+	}
+	return w.Buffer.Write(b)
+}
+
+// approvedCalls are calls with a secret that somebody approved.
+func (v *vault) approvedCalls(names ...string) {
+	v.t.Helper()
+	require.NoError(v.t, os.MkdirAll(v.path("state"), 0o700))
+	for _, name := range names {
+		v.do(exitWaiting, secret(name, name), "run")
+		v.do(exitOK, secret(name, name), "review", "approve", "--proposal", "-", "--lifetime", "5")
+	}
+}
+
+// What another run used up after this one had listed it is not proposed once more, with seals for what is gone.
+func TestApprovedCallsThatAnotherRunIsQuickerWith(t *testing.T) {
+	v := newVault(t)
+	v.approvedCalls("one", "two")
+	out := &onWrite{first: func() {
+		assert.Contains(t, v.do(exitOK, "", "run", "--approved"), `{"name":"two"}`)
+	}}
+	var errs bytes.Buffer
+	code := run(t.Context(), []string{"run", "--approved", "--config", v.path("config/config.yaml"), "--state", v.path("state/govern.db")},
+		strings.NewReader(""), out, &errs)
+	require.Equal(t, exitOK, code, errs.String())
+	assert.Equal(t, 1, strings.Count(out.String(), `"status"`), out.String())
+	assert.Contains(t, out.String(), `{"name":"one"}`)
+}
+
+// A call whose exact bytes were taken away is neither proposed nor shown with seals in their place.
+func TestApprovedCallsWithoutTheirExactBytes(t *testing.T) {
+	v := newVault(t)
+	v.approvedCalls("one")
+	before := v.do(exitOK, "", "log", "export")
+	conn, err := zsqlite.OpenConn(v.path("state/govern.db"), zsqlite.OpenReadWrite)
+	require.NoError(t, err)
+	require.NoError(t, sqlitex.ExecuteScript(conn, "DROP TRIGGER approvals_keep_their_bytes; UPDATE approvals SET sealed = NULL;", nil))
+	require.NoError(t, conn.Close())
+	assert.Empty(t, v.do(exitBroken, "", "run", "--approved"))
+	assert.Contains(t, v.outputs["run --approved"], "the stored call is not the one that was signed")
+	id := ""
+	query(t, v.path("state/govern.db"), "SELECT id FROM approvals", func(stmt *zsqlite.Stmt) { id = stmt.ColumnText(0) })
+	for _, format := range []string{"text", "json"} {
+		assert.Empty(t, v.do(exitBroken, "", "review", "show", id, "--format", format))
+	}
+	assert.Equal(t, before, v.do(exitOK, "", "log", "export"))
 }

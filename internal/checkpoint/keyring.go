@@ -26,6 +26,8 @@ type Record interface {
 	Hold(ctx context.Context) (release func(), err error)
 	// Keys gives the latest change on record with the keys that sign after it; none if there was none.
 	Keys(ctx context.Context) (Act, []string, error)
+	// Ever gives every key that ever signed by the record.
+	Ever(ctx context.Context) ([]string, error)
 	// Append puts a change on record, durably.
 	Append(ctx context.Context, act Act, keys []string) error
 }
@@ -65,6 +67,31 @@ func (k *Keyring) Load(ctx context.Context) (Keys, error) {
 	return keys, err
 }
 
+// Trusted are the keys whose signatures count. Where the file is lost, those on record say whose checkpoints are the log's.
+func (k *Keyring) Trusted(ctx context.Context) ([]Verifier, error) {
+	keys, err := ReadKeys(k.file())
+	if !errors.Is(err, fs.ErrNotExist) {
+		return keys.Trusted(), err
+	}
+	return k.ever(ctx)
+}
+
+// ever are all keys that were ever on record.
+func (k *Keyring) ever(ctx context.Context) (keys []Verifier, err error) {
+	onRecord, err := k.Record.Ever(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, text := range onRecord {
+		v, err := ParseVerifier(text)
+		if err != nil {
+			return nil, fmt.Errorf("the key on record: %w", err)
+		}
+		keys = append(keys, v)
+	}
+	return keys, nil
+}
+
 // Change makes a change and gives the keys that sign after it. A change that is on record already and was left before its
 // end is finished and not made again. The origin is for a first key; lost says that a key takes the place of a lost one.
 func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool) (Keys, error) {
@@ -73,7 +100,7 @@ func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool)
 		return Keys{}, err
 	}
 	defer release()
-	last, onRecord, err := k.Record.Keys(ctx)
+	last, _, err := k.Record.Keys(ctx)
 	if err != nil {
 		return Keys{}, err
 	}
@@ -83,13 +110,10 @@ func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool)
 		return now, nil
 	case act == ActNew && !lost && errors.Is(err, ErrNoKey):
 	case act == ActNew && lost && errors.Is(err, errLost):
-		for _, text := range onRecord {
-			v, err := ParseVerifier(text)
-			if err != nil {
-				return Keys{}, fmt.Errorf("the key on record: %w", err)
-			}
-			now.Retired, origin = append(now.Retired, v), v.Origin()
+		if now.Retired, err = k.ever(ctx); err != nil {
+			return Keys{}, err
 		}
+		origin = now.Retired[0].Origin()
 	case act == ActNew && err == nil && lost:
 		return Keys{}, ErrNotLost
 	case act == ActNew && err == nil:

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -15,7 +16,7 @@ import (
 // memory is a record that can end a change before or after it is on record.
 type memory struct {
 	act           Act
-	keys          []string
+	keys, ever    []string
 	before, after error
 	held          bool
 }
@@ -34,8 +35,12 @@ func (m *memory) Append(_ context.Context, act Act, keys []string) error {
 	if m.before != nil {
 		return m.before
 	}
-	m.act, m.keys = act, keys
+	m.act, m.keys, m.ever = act, keys, append(m.ever, keys...)
 	return m.after
+}
+
+func (m *memory) Ever(context.Context) ([]string, error) {
+	return slices.Compact(slices.Sorted(slices.Values(m.ever))), nil
 }
 
 func newKeyring(t *testing.T) (*Keyring, *memory) {
@@ -257,6 +262,10 @@ func TestALostKey(t *testing.T) {
 	k, _ := newKeyring(t)
 	before := k.must(t, ActNew)
 	require.NoError(t, os.Remove(k.File))
+	trusted, err := k.Trusted(t.Context())
+	require.NoError(t, err)
+	require.Len(t, trusted, 1)
+	require.Equal(t, before.Public()[0], trusted[0].String())
 	keys, err := k.Change(t.Context(), ActNew, "example.com/other", true)
 	require.NoError(t, err)
 	require.Equal(t, sofa, keys.Origin())
@@ -264,10 +273,16 @@ func TestALostKey(t *testing.T) {
 	loaded, err := k.Load(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, keys.Public(), loaded.Public())
+	trusted, err = k.Trusted(t.Context())
+	require.NoError(t, err)
+	require.Len(t, trusted, 2, "the new one, and the one that it replaces")
 
 	empty, _ := newKeyring(t)
 	_, err = empty.Change(t.Context(), ActNew, sofa, true)
 	require.ErrorIs(t, err, ErrNoKey)
+	trusted, err = empty.Trusted(t.Context())
+	require.NoError(t, err)
+	require.Empty(t, trusted)
 }
 
 // A link is followed: the key stays where it was put.
@@ -281,4 +296,30 @@ func TestALinkToTheKey(t *testing.T) {
 	info, err := os.Lstat(k.File)
 	require.NoError(t, err)
 	require.NotZero(t, info.Mode()&os.ModeSymlink)
+}
+
+// So do the keys before it that nobody needed any more.
+func TestALostKeyForgetsNoOlderOne(t *testing.T) {
+	k, _ := newKeyring(t)
+	first := k.must(t, ActNew)
+	k.must(t, ActRotate)
+	second := k.must(t, ActFinish)
+	require.NoError(t, os.Remove(k.File))
+	trusted, err := k.Trusted(t.Context())
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{first.Public()[0], second.Public()[0]}, texts(trusted))
+
+	fresh, err := k.Change(t.Context(), ActNew, "", true)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, []string{first.Public()[0], second.Public()[0]}, texts(fresh.Retired))
+	again, err := ReadKeys(k.File)
+	require.NoError(t, err)
+	assert.ElementsMatch(t, texts(fresh.Retired), texts(again.Retired))
+}
+
+func texts(keys []Verifier) (all []string) {
+	for _, v := range keys {
+		all = append(all, v.String())
+	}
+	return all
 }

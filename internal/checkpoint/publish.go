@@ -63,8 +63,9 @@ func Fresh(ctx context.Context, log merkle.Log, keys Keys) (Checkpoint, []byte, 
 	return c, signed, err
 }
 
-// Check refuses a log that does not continue what its files hold. A file that is not there says nothing.
-func (p *Publisher) Check(ctx context.Context, keys func() (Keys, error)) error {
+// Check refuses a log that does not continue what its files hold, signed by who is trusted. A file that is not there says
+// nothing.
+func (p *Publisher) Check(ctx context.Context, trusted func(context.Context) ([]Verifier, error)) error {
 	for _, t := range p.Targets {
 		if t.url != nil {
 			continue
@@ -76,11 +77,11 @@ func (p *Publisher) Check(ctx context.Context, keys func() (Keys, error)) error 
 		if !found {
 			continue
 		}
-		k, err := keys()
+		keys, err := trusted(ctx)
 		if err != nil {
 			return fmt.Errorf("the checkpoint %s cannot be checked: %w", t, err)
 		}
-		if err := p.check(ctx, signed, k); err != nil {
+		if err := p.check(ctx, signed, keys); err != nil {
 			return fmt.Errorf("%s: %w", t, err)
 		}
 	}
@@ -98,15 +99,12 @@ func (e *KeptError) Unwrap() error { return e.err }
 
 // Remedy is what a person can do.
 func (e *KeptError) Remedy() string {
-	if errors.Is(e.err, ErrUntrusted) {
-		return "put back the newest state with its newest keys; or, if the key that signed it was lost and another took its place, move the checkpoint aside, where an auditor finds it"
-	}
 	return "put back the newest state; or, if the state that is here is what is meant, move the checkpoint aside, where an auditor finds it"
 }
 
 // check gives a *KeptError unless a file holds a checkpoint that the log continues.
-func (p *Publisher) check(ctx context.Context, signed []byte, keys Keys) error {
-	c, err := Open(signed, keys.Trusted())
+func (p *Publisher) check(ctx context.Context, signed []byte, trusted []Verifier) error {
+	c, err := Open(signed, trusted)
 	if err != nil {
 		return &KeptError{fmt.Errorf("it holds no checkpoint of this log: %w", err)}
 	}
@@ -154,7 +152,7 @@ func (p *Publisher) publishFile(ctx context.Context, t Target, keys Keys) error 
 		return err
 	}
 	if found {
-		if err := p.check(ctx, before, keys); err != nil {
+		if err := p.check(ctx, before, keys.Trusted()); err != nil {
 			return err
 		}
 	}

@@ -60,6 +60,8 @@ func newPublisher(t *testing.T, targets ...string) *publisher {
 	return p
 }
 
+func (p *publisher) trusted(context.Context) ([]Verifier, error) { return p.keys.Trusted(), nil }
+
 func (p *publisher) must(t *testing.T) {
 	t.Helper()
 	require.Empty(t, p.Publish(t.Context()))
@@ -112,7 +114,7 @@ func TestAFileFollowsTheLog(t *testing.T) {
 	require.Equal(t, 2, strings.Count(string(b), "— "), "a new key signs the same log")
 
 	p.keys = Keys{p.keys.Signers[1:], []Verifier{p.keys.Signers[0].Verifier}}
-	require.NoError(t, p.Check(t.Context(), func() (Keys, error) { return p.keys, nil }))
+	require.NoError(t, p.Check(t.Context(), p.trusted))
 }
 
 // A checkpoint never goes backwards, and never to another log.
@@ -167,7 +169,7 @@ func TestWhatIsKeptIsNotOverwritten(t *testing.T) {
 			c.change(t, p, file)
 			before, err := os.ReadFile(file)
 			require.NoError(t, err)
-			for _, err := range []error{p.fails(t), p.Check(t.Context(), func() (Keys, error) { return p.keys, nil })} {
+			for _, err := range []error{p.fails(t), p.Check(t.Context(), p.trusted)} {
 				kept, ok := errors.AsType[*KeptError](err)
 				require.True(t, ok, "%v", err)
 				require.Contains(t, kept.Remedy(), "put back the newest state")
@@ -191,7 +193,7 @@ func TestFilesThatCannotBeWritten(t *testing.T) {
 	p := newPublisher(t, filepath.Join(folder, "checkpoint"))
 	p.must(t)
 	unknown := errors.New("the key is gone")
-	require.ErrorIs(t, p.Check(t.Context(), func() (Keys, error) { return Keys{}, unknown }), unknown)
+	require.ErrorIs(t, p.Check(t.Context(), func(context.Context) ([]Verifier, error) { return nil, unknown }), unknown)
 	p.Publisher.Keys = func(context.Context) (Keys, error) { return Keys{}, unknown }
 	require.ErrorIs(t, p.fails(t), unknown)
 }

@@ -113,7 +113,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 				}
 			}
 		}
-		if err := facts.seal(o.Door, attempt); err != nil {
+		if err := facts.fix(o.Door, attempt); err != nil {
 			return Result{}, err
 		}
 		decision, err := judge(ctx, snap.Decider, snap.Version, facts.Asked, facts.input)

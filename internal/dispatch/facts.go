@@ -61,8 +61,8 @@ func (f *Facts) crowded() bool {
 	return f.Profile != nil && f.waiting() >= f.Profile.MaxPending
 }
 
-// seal fixes what the policy is asked, and so what is recorded.
-func (f *Facts) seal(door string, attempt int) (err error) {
+// fix settles what the policy is asked, and so what is recorded.
+func (f *Facts) fix(door string, attempt int) (err error) {
 	f.Door, f.Attempt = door, attempt
 	f.input = f.Input()
 	f.Asked, err = ijson.Marshal(f.input)

@@ -51,7 +51,7 @@ func TestInputIsWhatItsBytesSay(t *testing.T) {
 		if some("operation") {
 			f.Operation = &Operation{Signature: text.Draw(t, "of"), Result: ijson.Raw(`1`)}
 		}
-		require.NoError(t, f.seal("test", 1))
+		require.NoError(t, f.fix("test", 1))
 		var said Input
 		require.NoError(t, ijson.Unmarshal(f.Asked, &said))
 		again, err := ijson.Marshal(said)

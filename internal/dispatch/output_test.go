@@ -50,6 +50,32 @@ func TestResultThatBreaksThePromise(t *testing.T) {
 	}
 }
 
+// Seals are not told as if they were what they stand for: what is encrypted beside them may be gone, and an agent or a tool
+// may have written what only has their form.
+func TestSavedResultWithSealsAndNothingBeside(t *testing.T) {
+	const seal = `{"$sealed":"00","length":2}`
+	def := Definition{Name: "w", Effect: Write}
+	for result, told := range map[string]bool{
+		seal: false, `{"token":` + seal + `}`: false, `["a",{"b":[` + seal + `]}]`: false,
+		`{"$sealed":"00"}`: true, `{"$sealed":"00","length":2,"z":1}`: true, `"\"$sealed\""`: true, `{}`: true,
+	} {
+		o := savedResult(promises{}, def, &Operation{Result: ijson.Raw(result)})
+		assert.Equal(t, told, o.Value != nil, result)
+		assert.Equal(t, told, o.Detail == "", result)
+		exact := ijson.Raw(`"x"`)
+		o = savedResult(promises{}, def, &Operation{Result: ijson.Raw(result), Exact: exact})
+		assert.Equal(t, Outcome{Value: exact, SealedValue: ijson.Raw(result)}, o)
+	}
+}
+
+// What was sealed when it was saved stays so, whatever the tool's definition says by now: why it is not told names nothing
+// in it.
+func TestSavedResultThatIsSealedAndBreaksThePresentPromise(t *testing.T) {
+	o := savedResult(promises{}, Definition{Name: "w", Effect: Write}, &Operation{Result: ijson.Raw(`"x"`), Exact: ijson.Raw(`"secret"`)})
+	assert.Equal(t, Outcome{Detail: "w: the result breaks the output schema: must be public; " +
+		"has something in it under a name that is not shown, which must be a number"}, o)
+}
+
 // A saved result is told only as long as the tool could give it.
 func TestSavedResultThatBreaksThePresentPromise(t *testing.T) {
 	def := Definition{Name: "w", Effect: Write, Limits: ToolLimits{OutputBytes: 10}}

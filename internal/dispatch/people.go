@@ -42,17 +42,25 @@ func (d *Dispatcher) shown(ctx context.Context, tenant, id, signature string) (s
 	if signature != a.Signature {
 		return subject{}, ErrSignatureDiffers
 	}
+	if _, err := d.CallOf(a); err != nil {
+		return subject{}, err
+	}
+	return subject{task: a.Task, signature: signature, mode: a.Mode, id: id}, nil
+}
+
+// CallOf gives the very call that an approval covers, or ErrProposalDiffers if that is not what the store gave with it. Of a
+// final one, whose exact call may be gone, it gives what there is.
+func (d *Dispatcher) CallOf(a Approval) (ijson.Raw, error) {
 	// As it was stored: what the tool drops by now was a part of what was signed, and a limit that is lower by now is for
 	// what arrives.
 	stored := ijson.Limits{Bytes: len(a.Call()), Depth: ijson.DefaultLimits.Depth}
 	call := decode(a.Call(), 0, stored)
-	err = call.sign(d.key, a.Task, a.Actor)
-	differs := err != nil || call.Signature != signature || call.ID != a.CallID() || call.Tool != a.Tool()
-	// Nothing can be said any more of a final one, whose exact call may be gone.
+	err := call.sign(d.key, a.Task, a.Actor)
+	differs := err != nil || call.Signature != a.Signature || call.ID != a.CallID() || call.Tool != a.Tool()
 	if differs && !a.State.final() {
-		return subject{}, ErrProposalDiffers
+		return nil, ErrProposalDiffers
 	}
-	return subject{task: a.Task, signature: signature, mode: a.Mode, id: id}, nil
+	return a.Call(), nil
 }
 
 // ReviewCall reviews the pending approval of exactly this proposal, on behalf of the principal who proposed it.

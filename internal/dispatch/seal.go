@@ -1,6 +1,9 @@
 package dispatch
 
 import (
+	"bytes"
+	"fmt"
+	"iter"
 	"slices"
 	"unicode/utf8"
 
@@ -39,6 +42,35 @@ func ReadSeal(value ijson.Raw) (Seal, bool) {
 		return s, false
 	}
 	return s, ijson.Unmarshal(value, &s) == nil
+}
+
+// SealsIn gives what has the form of a seal in a canonical value, with the JSON Pointers that lead there.
+func SealsIn(value ijson.Raw) iter.Seq2[string, Seal] {
+	return func(yield func(string, Seal) bool) { sealsIn(value, "", yield) }
+}
+
+func sealsIn(value ijson.Raw, pointer string, yield func(string, Seal) bool) (more bool) {
+	if !bytes.Contains(value, []byte(`"$sealed"`)) {
+		return true
+	}
+	if seal, ok := ReadSeal(value); ok {
+		return yield(pointer, seal)
+	}
+	members, _ := ijson.Members(value)
+	for _, m := range members {
+		if !sealsIn(m.Value, pointer+"/"+ijson.EscapeToken(m.Name), yield) {
+			return false
+		}
+	}
+	var elements []ijson.Raw
+	if value.Kind() == '[' && ijson.Unmarshal(value, &elements) == nil {
+		for i, v := range elements {
+			if !sealsIn(v, fmt.Sprintf("%s/%d", pointer, i), yield) {
+				return false
+			}
+		}
+	}
+	return true
 }
 
 // sealer makes the seals of one tenant.

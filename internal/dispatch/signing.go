@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -20,6 +21,25 @@ func (d *Dispatcher) SigningKeys(ctx context.Context) (act string, keys []string
 		return "", nil, fmt.Errorf("the last change of the signing keys in the log cannot be read: %w", err)
 	}
 	return e.Act, e.Keys, nil
+}
+
+// EverySigningKey gives the public halves that were ever on record as signing, each once.
+func (d *Dispatcher) EverySigningKey(ctx context.Context) (keys []string, err error) {
+	for entry, err := range d.store.EntriesIn(ctx, "", "", KindKey, Span[Place]{}) {
+		if err != nil {
+			return nil, err
+		}
+		var e KeyEntry
+		if err := ijson.Unmarshal(entry.Body, &e); err != nil {
+			return nil, fmt.Errorf("a change of the signing keys in the log cannot be read: %w", err)
+		}
+		for _, key := range e.Keys {
+			if !slices.Contains(keys, key) {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys, nil
 }
 
 // RecordSigningKeys puts on record which keys sign from here on, by their public halves.

@@ -160,16 +160,22 @@ func (o Outcome) checked(t Tool, def Definition, target string) Outcome {
 	if o.Value == nil {
 		return broken("gave no result")
 	}
-	if detail := breach(t, def, o.Value); detail != "" {
+	if detail := breach(t, def, o.Value, def.discreet()); detail != "" {
 		return Outcome{Status: StatusInvalidResult, Detail: detail}
 	}
 	return o
 }
 
-// savedResult is what a replay may answer: the saved result, unless the tool could not give it now.
+// savedResult is what a replay may answer: the saved result, unless the tool could not give it now, or seals stand in it and
+// what they stand for is not there.
 func savedResult(t Tool, def Definition, saved *Operation) Outcome {
+	if saved.Exact == nil {
+		for range SealsIn(saved.Result) {
+			return Outcome{Detail: def.Name + ": the saved result has seals in it, and what they stand for is not kept beside it"}
+		}
+	}
 	value := or(saved.Exact, saved.Result)
-	if detail := breach(t, def, value); detail != "" {
+	if detail := breach(t, def, value, def.discreet() || saved.Exact != nil); detail != "" {
 		return Outcome{Detail: detail}
 	}
 	o := Outcome{Value: value}
@@ -180,14 +186,14 @@ func savedResult(t Tool, def Definition, saved *Operation) Outcome {
 }
 
 // breach says to people how a canonical value breaks what its tool promises to give; empty means that it does not. It
-// names rules and lengths, never the value.
-func breach(t Tool, def Definition, value ijson.Raw) string {
+// names rules and lengths, never the value; and where the value is discreet, no name in it that the schema does not have.
+func breach(t Tool, def Definition, value ijson.Raw, discreet bool) string {
 	if most := def.Limits.OutputBytes; most > 0 && len(value) > most {
 		return fmt.Sprintf("%s: the result is %d bytes long; limits.output_bytes is %d", def.Name, len(value), most)
 	}
 	var broken []string
 	found := t.CheckOutput(value)
-	if def.discreet() {
+	if discreet {
 		found = unnamed(found, def.Output, value)
 	}
 	for _, v := range found {

@@ -1,11 +1,6 @@
 package journal
 
-import (
-	"fmt"
-
-	"github.com/policy-dispatch/govern/internal/dispatch"
-	"github.com/policy-dispatch/govern/internal/ijson"
-)
+import "github.com/policy-dispatch/govern/internal/dispatch"
 
 // Sealed is a place in an entry at which a seal stands.
 type Sealed struct {
@@ -18,23 +13,8 @@ type Sealed struct {
 
 // Seals finds the seals in an entry.
 func Seals(e dispatch.Entry) (found []Sealed) {
-	var look func(value ijson.Raw, pointer string)
-	look = func(value ijson.Raw, pointer string) {
-		if seal, ok := dispatch.ReadSeal(value); ok {
-			found = append(found, Sealed{Kind: e.Kind, N: e.N, Pointer: pointer, Seal: seal})
-			return
-		}
-		members, _ := ijson.Members(value)
-		for _, m := range members {
-			look(m.Value, pointer+"/"+ijson.EscapeToken(m.Name))
-		}
-		var elements []ijson.Raw
-		if value.Kind() == '[' && ijson.Unmarshal(value, &elements) == nil {
-			for i, v := range elements {
-				look(v, fmt.Sprintf("%s/%d", pointer, i))
-			}
-		}
+	for pointer, seal := range dispatch.SealsIn(e.Body) {
+		found = append(found, Sealed{Kind: e.Kind, N: e.N, Pointer: pointer, Seal: seal})
 	}
-	look(e.Body, "")
 	return found
 }

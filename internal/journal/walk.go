@@ -82,10 +82,18 @@ func (w *Walk) To(ctx context.Context, head merkle.Head) iter.Seq2[dispatch.Entr
 	}
 }
 
-// Check says whether the entries so far are those that the tree covers.
+// Check says whether the entries so far are those that the tree covers. That is proven against the head that the log has
+// now: the hashes on the way to it may have been changed with the entries.
 func (w *Walk) Check(ctx context.Context) error {
-	edge, err := edgeAt(ctx, w.log, w.next)
-	if err == nil && edge.Head() != w.edge.Head() {
+	head, err := w.log.Head(ctx)
+	if err != nil {
+		return err
+	}
+	if w.next > head.Size {
+		return w.otherLog()
+	}
+	proof, err := merkle.ProveTree(ctx, w.log, w.next, head.Size)
+	if err == nil && merkle.CheckTree(proof, head, w.edge.Head()) != nil {
 		err = w.otherLog()
 	}
 	return err

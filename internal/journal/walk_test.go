@@ -132,18 +132,34 @@ func TestWalkNoticesWhatTheTreeDoesNotCover(t *testing.T) {
 			require.ErrorIs(t, err, ErrOtherLog)
 		})
 	}
-	t.Run("early", func(t *testing.T) {
-		l := (&memoryLog{}).append(20)
-		changes["one changed"](l)
-		w, err := Begin(t.Context(), l, 0)
-		require.NoError(t, err)
-		for range w.To(t.Context(), l.edge.Head()) {
-			if w.Next() == 10 {
-				break
+	for name, change := range map[string]func(l *memoryLog){
+		"early": changes["one changed"],
+		"early, and all hashes changed with it": func(l *memoryLog) { // but not the head, which only the store's key makes
+			changes["one changed"](l)
+			head := l.edge
+			regrow(l)
+			l.edge = head
+		},
+		"early, and the log cut to there": func(l *memoryLog) {
+			l.entries = l.entries[:10]
+			regrow(l)
+			l.edge = (&memoryLog{}).append(9).edge
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := (&memoryLog{}).append(20)
+			head := l.edge.Head()
+			change(l)
+			w, err := Begin(t.Context(), l, 0)
+			require.NoError(t, err)
+			for range w.To(t.Context(), head) {
+				if w.Next() == 10 {
+					break
+				}
 			}
-		}
-		require.ErrorIs(t, w.Check(t.Context()), ErrOtherLog)
-	})
+			require.ErrorIs(t, w.Check(t.Context()), ErrOtherLog)
+		})
+	}
 }
 
 // follow follows a log from its beginning. Whenever everything is read, the next of the steps happens; after the last one

@@ -133,7 +133,13 @@ func (r *rows) insertOthers(conn *sqlite.Conn, entries int64) error {
 	}
 	for _, e := range r.Entries {
 		entries++
-		if err := guarded(conn, sqlEntryCreate, func(stmt *sqlite.Stmt) { bindEntry(stmt, entries, e) }); err != nil {
+		err := each(conn, sqlEntryCreate, func(stmt *sqlite.Stmt) { bindEntry(stmt, entries, e) }, nil)
+		switch {
+		case sqlite.ErrCode(err) == sqlite.ResultConstraintPrimaryKey:
+			return errBeyondHead
+		case isTaken(err):
+			return dispatch.ErrMoved
+		case err != nil:
 			return err
 		}
 	}

@@ -15,8 +15,8 @@ var (
 	sqlTreeAdd string
 	//go:embed sql/tree_leaf.sql
 	sqlTreeLeaf string
-	//go:embed sql/tree_last.sql
-	sqlTreeLast string
+	//go:embed sql/tree_tip.sql
+	sqlTreeTip string
 
 	//go:embed sql/content.sql
 	sqlContent string

@@ -51,10 +51,10 @@ func TestStatementsOfADispatch(t *testing.T) {
 			assert.NoError(t, err)
 		}))
 	leaves := []string{sqlTreeAdd, sqlTreeAdd}
-	one := slices.Concat([]string{"BEGIN IMMEDIATE", sqlMeta}, rows, leaves, []string{sqlMetaChange, "COMMIT"})
+	one := slices.Concat([]string{"BEGIN IMMEDIATE", sqlTreeTip}, rows, leaves, []string{sqlMetaChange, "COMMIT"})
 	assert.Equal(t, one, ran(t, func() { assert.NoError(t, s.Apply(t.Context(), c)) }))
 
-	many, grown := []string{"BEGIN IMMEDIATE", sqlMeta}, []string{}
+	many, grown := []string{"BEGIN IMMEDIATE", sqlTreeTip}, []string{}
 	var batch []*request
 	for _, task := range tasks[1:] {
 		c, _ := draft(task)

@@ -37,7 +37,7 @@ func (s *Store) Head(ctx context.Context) (merkle.Head, error) {
 
 func (r *Reader) head(ctx context.Context) (head merkle.Head, row []byte, err error) {
 	err = r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
-		if row, err = headRow(conn, nil); err == nil {
+		if row, err = headRow(conn); err == nil {
 			head, err = parseHead(row)
 		}
 		return err
@@ -82,17 +82,24 @@ const (
 var (
 	errNoHead      = errors.New("the head of the tree is missing")
 	errForeignHead = unverified(errors.New("the head of the tree was not written by a govern with this state's key"))
+	errBeyondHead  = unverified(errors.New("the table of entries goes on behind what the head of the tree counts"))
 )
 
-// headRow appends the row to dst; nothing if there is none.
-func headRow(conn *sqlite.Conn, dst []byte) ([]byte, error) {
-	err := each(conn, sqlMeta, func(stmt *sqlite.Stmt) { stmt.SetText(":name", "head") },
+// headRow gives the row; nothing if there is none.
+func headRow(conn *sqlite.Conn) (row []byte, err error) {
+	err = each(conn, sqlMeta, func(stmt *sqlite.Stmt) { stmt.SetText(":name", "head") },
 		func(stmt *sqlite.Stmt) (bool, error) {
-			dst = slices.Grow(dst, stmt.ColumnLen(0))
-			dst = dst[:len(dst)+stmt.ColumnBytes(0, dst[len(dst):len(dst)+stmt.ColumnLen(0)])]
+			row = appendBytes(nil, stmt, 0)
 			return false, nil
 		})
-	return dst, err
+	return row, err
+}
+
+// appendBytes appends a column to dst.
+func appendBytes(dst []byte, stmt *sqlite.Stmt, column int) []byte {
+	size := stmt.ColumnLen(column)
+	dst = slices.Grow(dst, size)
+	return dst[:len(dst)+stmt.ColumnBytes(column, dst[len(dst):len(dst)+size])]
 }
 
 func parseHead(row []byte) (head merkle.Head, err error) {
@@ -114,8 +121,10 @@ type tip struct {
 	mac  *ijson.Keyed
 	row  []byte // none if it must be read
 	edge merkle.Edge
-	// For rows on their way.
-	read, completed []byte
+	// For rows on their way: the row of meta as it is now, and where the two tables end.
+	read            []byte
+	entries, leaves int64
+	completed       []byte
 	hashes          []merkle.Hash
 }
 
@@ -129,16 +138,31 @@ func (t *tip) format(dst []byte, head merkle.Head) []byte {
 	return t.mac.Append(row, row[len(dst):])
 }
 
-// refresh reads the tip again if another connection has moved it. It runs in a write transaction.
+// refresh reads the tip again if another connection has moved it, and refuses tables that do not end where the head does.
+// It runs in a write transaction.
 func (t *tip) refresh(conn *sqlite.Conn) error {
-	var err error
-	if t.read, err = headRow(conn, t.read[:0]); err != nil {
+	err := each(conn, sqlTreeTip, nil, func(stmt *sqlite.Stmt) (bool, error) {
+		t.read = appendBytes(t.read[:0], stmt, 0)
+		t.entries, t.leaves = stmt.ColumnInt64(1), 0
+		if !stmt.ColumnIsNull(2) {
+			t.leaves = stmt.ColumnInt64(2) + 1
+		}
+		return false, nil
+	})
+	if err != nil {
 		return err
 	}
 	if len(t.row) > 0 && bytes.Equal(t.read, t.row) {
-		return nil
+		return t.checkEnds(t.edge.Size())
 	}
 	return t.take(conn, t.read)
+}
+
+func (t *tip) checkEnds(size int64) error {
+	if t.entries != size || t.leaves != size {
+		return unverified(fmt.Errorf("the head counts %d entries, the table of entries ends with number %d, and the tree has %d leaves", size, t.entries, t.leaves))
+	}
+	return nil
 }
 
 // forget has the next refresh read everything again.
@@ -154,19 +178,8 @@ func (t *tip) take(conn *sqlite.Conn, row []byte) error {
 	if !hmac.Equal(row, t.format(nil, head)) {
 		return errForeignHead
 	}
-	entries, leaves := int64(0), int64(0)
-	err = each(conn, sqlTreeLast, nil, func(stmt *sqlite.Stmt) (bool, error) {
-		entries = stmt.GetInt64("entries")
-		if !stmt.IsNull("leaf") {
-			leaves = stmt.GetInt64("leaf") + 1
-		}
-		return false, nil
-	})
-	if err != nil {
+	if err := t.checkEnds(head.Size); err != nil {
 		return err
-	}
-	if entries != head.Size || leaves != head.Size {
-		return unverified(fmt.Errorf("the head counts %d entries, the table of entries ends with number %d, and the tree has %d leaves", head.Size, entries, leaves))
 	}
 	roots, err := hashesOf(conn, merkle.EdgeNodes(head.Size))
 	if err != nil {
@@ -219,17 +232,27 @@ func setHead(conn *sqlite.Conn, sql string, row []byte) error {
 	}, nil)
 }
 
-// tailLength is how many of the last entries are compared with their leaves when a store is opened. All of them take
-// govern log verify.
+// tailLength is how many of the last entries are held to the head when a store is opened. All of them take govern log
+// verify.
 const tailLength = 64
 
-// checkTail refuses a log whose last entries are not those that its tree covers.
+// checkTail refuses a log whose last entries are not those that its head covers. Their leaves say which one it is, and only
+// the head whether it is so: who changes an entry can change its leaf.
 func (t *tip) checkTail(conn *sqlite.Conn) error {
 	if err := t.refresh(conn); err != nil {
 		return err
 	}
-	size := t.edge.Size()
-	for leaf := max(0, size-tailLength); leaf < size; leaf++ {
+	head := t.edge.Head()
+	begin := max(0, head.Size-tailLength)
+	roots, err := hashesOf(conn, merkle.EdgeNodes(begin))
+	if err != nil {
+		return err
+	}
+	edge, err := merkle.EdgeOf(begin, roots)
+	if err != nil {
+		return err
+	}
+	for leaf := begin; leaf < head.Size; leaf++ {
 		e, err := one(conn, sqlEntriesFrom, func(stmt *sqlite.Stmt) { stmt.SetInt64(":after", leaf) },
 			func(stmt *sqlite.Stmt) (merkle.Hash, error) {
 				if stmt.GetInt64("seq") != leaf+1 {
@@ -250,6 +273,10 @@ func (t *tip) checkTail(conn *sqlite.Conn) error {
 		if *e != want[0] {
 			return unverified(fmt.Errorf("entry %d is not the one that was written", leaf))
 		}
+		edge.Append(*e, nil)
+	}
+	if edge.Head() != head {
+		return unverified(fmt.Errorf("one of the last %d entries is not the one that was written", head.Size-begin))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"encoding/hex"
 	"fmt"
 	"os"
 	"strings"
@@ -34,6 +35,7 @@ var tampered = map[string]struct{ sql, want string }{
 	"an entry is added":                    {"INSERT INTO entries SELECT 101, tenant, task, 200, n, kind, body FROM entries WHERE seq = 100", "ends with number 101"},
 	"an entry near the end is deleted":     {"DELETE FROM entries WHERE seq = 90", "entry 89 is missing"},
 	"an entry near the end is changed":     {"UPDATE entries SET body = x'7b7d' WHERE seq = 90", "entry 89 is not the one that was written"},
+	"an entry is changed with its leaf":    {"UPDATE entries SET body = x'7b7d' WHERE seq = 90; UPDATE tree SET hashes = CAST(x'LEAF' || substr(hashes, 33) AS BLOB) WHERE leaf = 89", "one of the last 64 entries is not the one that was written"},
 	"two entries are swapped":              {"UPDATE entries SET seq = 1000 WHERE seq = 90; UPDATE entries SET seq = 90 WHERE seq = 91; UPDATE entries SET seq = 91 WHERE seq = 1000", "entry 89 is not the one that was written"},
 	"a leaf is deleted":                    {"DELETE FROM tree WHERE leaf = 99", "the tree has 99 leaves"},
 	"an inner hash is changed":             {"UPDATE tree SET hashes = CAST(substr(hashes, 1, 32) || zeroblob(length(hashes) - 32) AS BLOB) WHERE leaf = 63", "the hashes of the tree do not give its root"},
@@ -49,7 +51,8 @@ func TestALogThatDoesNotVerifyAtItsTail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			path := newPath(t)
 			logOf(t, path, 100)
-			untie(t, path, c.sql)
+			leaf := merkle.Leaf([]byte(`{}`))
+			untie(t, path, strings.ReplaceAll(c.sql, "LEAF", hex.EncodeToString(leaf[:])))
 			before, err := os.ReadFile(path)
 			require.NoError(t, err)
 			_, err = Open(t.Context(), path, Options{})
@@ -95,6 +98,19 @@ func TestALogThatIsChangedWhileItIsUsed(t *testing.T) {
 	assert.Equal(t, task, have)
 }
 
+// An entry of somebody else's at the place of the next one is no other commit that came first.
+func TestAnEntryThatIsAddedWhileALogIsUsed(t *testing.T) {
+	path := newPath(t)
+	s := openFile(t, path)
+	task := createTask(t, s, "labels-1")
+	untie(t, path, "INSERT INTO entries SELECT 2, tenant, task, 200, n, kind, body FROM entries WHERE seq = 1")
+	for range 2 {
+		err := s.Apply(t.Context(), next(task))
+		require.NotErrorIs(t, err, dispatch.ErrMoved)
+		require.ErrorContains(t, err, "does not verify at its tail")
+	}
+}
+
 // A head that is changed while a store is in use is not passed on.
 func TestAHeadThatIsChangedWhileItIsUsed(t *testing.T) {
 	path := newPath(t)
@@ -107,6 +123,25 @@ func TestAHeadThatIsChangedWhileItIsUsed(t *testing.T) {
 	_, err = s.Head(t.Context())
 	require.ErrorContains(t, err, "was not written by a govern with this state's key")
 	require.ErrorContains(t, err, "govern log verify")
+}
+
+// So do rows that are gone from its end, though nobody has touched the head.
+func TestALogThatIsCutWhileItIsUsed(t *testing.T) {
+	for name, sql := range map[string]string{"entries": "DELETE FROM entries WHERE seq = 2", "leaves": "DELETE FROM tree WHERE leaf = 1"} {
+		t.Run(name, func(t *testing.T) {
+			path := newPath(t)
+			s := openFile(t, path)
+			task := createTask(t, s, "labels-1")
+			c := next(task)
+			require.NoError(t, s.Apply(t.Context(), c))
+			untie(t, path, sql)
+			err := s.Apply(t.Context(), next(c.Task))
+			require.ErrorContains(t, err, "does not verify at its tail: the head counts 2 entries")
+			have, err := s.Task(t.Context(), task.TaskKey)
+			require.NoError(t, err)
+			assert.Equal(t, c.Task, have)
+		})
+	}
 }
 
 // The tree is right whoever grows it: two stores on one file take turns.
@@ -175,10 +210,12 @@ func TestALogWithAHoleGetsNoTree(t *testing.T) {
 func TestTheTreeIsNeverChanged(t *testing.T) {
 	path := newPath(t)
 	logOf(t, path, 3)
-	for _, sql := range []string{"UPDATE tree SET hashes = x'00'", "DELETE FROM tree", "UPDATE contents SET bytes = x'00'", "DELETE FROM contents"} {
+	for _, sql := range []string{"UPDATE tree SET hashes = x'00'", "DELETE FROM tree", "UPDATE contents SET bytes = x'00'", "DELETE FROM contents",
+		"UPDATE operations SET step = 2", "DELETE FROM operations", "UPDATE records SET value = x'00'", "DELETE FROM records"} {
 		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 		require.NoError(t, err)
-		err = sqlitex.ExecuteScript(conn, "INSERT OR IGNORE INTO contents VALUES ('x', x'01');"+sql, nil)
+		err = sqlitex.ExecuteScript(conn, "INSERT OR IGNORE INTO contents VALUES ('x', x'01'); INSERT OR IGNORE INTO operations VALUES ('t', 'k', 'a', 'o', 's', 'x', 1, NULL, NULL);"+
+			"INSERT OR IGNORE INTO records VALUES ('t', 'k', 'x', 'y', x'01', NULL);"+sql, nil)
 		require.Error(t, err, sql)
 		assert.True(t, strings.Contains(err.Error(), "never"), fmt.Sprint(err))
 		require.NoError(t, conn.Close())

@@ -12,3 +12,24 @@ WHEN NEW.sealed IS NOT CASE WHEN NEW.state IN ('consumed', 'withdrawn') THEN NUL
 BEGIN
 	SELECT RAISE(ABORT, 'the exact bytes of a call are never changed, and kept until it is settled');
 END;
+
+-- What was done is neither undone nor told otherwise.
+CREATE TRIGGER operations_never_change BEFORE UPDATE ON operations
+BEGIN
+	SELECT RAISE(ABORT, 'operations are never changed');
+END;
+
+CREATE TRIGGER operations_never_go BEFORE DELETE ON operations
+BEGIN
+	SELECT RAISE(ABORT, 'operations are never deleted');
+END;
+
+CREATE TRIGGER records_never_change BEFORE UPDATE ON records
+BEGIN
+	SELECT RAISE(ABORT, 'records are never changed');
+END;
+
+CREATE TRIGGER records_never_go BEFORE DELETE ON records
+BEGIN
+	SELECT RAISE(ABORT, 'records are never deleted');
+END;
