@@ -30,8 +30,8 @@ A log that was made anew as a whole looks whole by itself. A checkpoint that was
 public key as govern key show prints it, or a file that holds some. Without it those of the state's own signing key count,
 where that is at hand.
 
-Exit code: 0 if nothing is wrong, 1 if it cannot be read, 2 for a mistake in the command, 3 if something was found
-or no trusted key signed a checkpoint.`,
+Exit code: 0 if nothing is wrong, 1 if it cannot be read, 2 for a mistake in the command, 3 if something was found; that
+no trusted key signed a checkpoint is a finding too.`,
 		Example: "  govern log verify\n  govern log verify --checkpoint monday.checkpoint --key shop.vkey exported.jsonl"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.Flags().StringArrayVar(&checkpoints, "checkpoint", nil, "hold the log against the checkpoint in this `FILE`; may be repeated")
@@ -43,7 +43,7 @@ or no trusted key signed a checkpoint.`,
 		if len(keys) > 0 && len(checkpoints) == 0 {
 			return misuse(errors.New("--key is given, and nothing that it signed")).hint("give a checkpoint with --checkpoint FILE")
 		}
-		kept, err := a.kept(cmd, checkpoints, keys)
+		kept, untrusted, err := a.kept(cmd, checkpoints, keys)
 		if err != nil {
 			return err
 		}
@@ -58,6 +58,7 @@ or no trusted key signed a checkpoint.`,
 		if err != nil {
 			return err
 		}
+		r = r.With(untrusted)
 		if f.json() {
 			err = writeJSON(a.stdout, r)
 		} else {
@@ -71,32 +72,40 @@ or no trusted key signed a checkpoint.`,
 	return cmd
 }
 
-// kept reads the checkpoints of one log, which trusted keys have signed.
-func (a *app) kept(cmd *cobra.Command, files, keys []string) (kept []audit.Checkpoint, err error) {
+// kept reads the checkpoints of one log, which trusted keys have signed, and says of the others that they have not.
+func (a *app) kept(cmd *cobra.Command, files, keys []string) (kept []audit.Checkpoint, untrusted []audit.Finding, err error) {
 	if len(files) == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	trusted, err := a.trusted(cmd, keys)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	origin := ""
 	for _, file := range files {
 		signed, err := a.readAll(cmd.Context(), file, checkpoint.MaxBytes)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		c, err := checkpoint.Open(signed, trusted)
+		if errors.Is(err, checkpoint.ErrUntrusted) || errors.Is(err, checkpoint.ErrSignature) {
+			message := fmt.Sprintf("the checkpoint %s: %v", file, err)
+			if fix := hint(signedByOthers(err)); fix != "" {
+				message += "; " + fix
+			}
+			untrusted = append(untrusted, audit.Finding{Code: audit.Untrusted, Message: message})
+			continue
+		}
 		if err != nil {
-			return nil, untrusted(fmt.Errorf("%s: %w", file, err))
+			return nil, nil, misuse(fmt.Errorf("%s: %w", file, err))
 		}
 		if origin != "" && c.Origin != origin {
-			return nil, misuse(fmt.Errorf("the checkpoints are of two logs, %s and %s", origin, c.Origin)).hint("verify each log by itself")
+			return nil, nil, misuse(fmt.Errorf("the checkpoints are of two logs, %s and %s", origin, c.Origin)).hint("verify each log by itself")
 		}
 		origin = c.Origin
 		kept = append(kept, audit.Checkpoint{Name: file, Size: c.Size, Root: c.Root})
 	}
-	return kept, nil
+	return kept, untrusted, nil
 }
 
 // audit audits an export, or the state.
@@ -189,7 +198,11 @@ func placeOf(f audit.Finding) string {
 	if f.Kind != "" {
 		parts = append(parts, f.Kind)
 	}
-	if len(parts) == 0 {
+	switch {
+	case len(parts) > 0:
+	case f.Code == audit.Untrusted:
+		return "checkpoint"
+	default:
 		return "state"
 	}
 	return strings.Join(parts, ", ")

@@ -254,7 +254,7 @@ func (a *app) tell(f *format, v shown, wrong error) error {
 	case f.json():
 		err = writeJSON(a.stdout, v)
 	case wrong != nil:
-		return untrusted(fmt.Errorf("the proof does not hold: %w", wrong))
+		return signedByOthers(fmt.Errorf("the proof does not hold: %w", wrong))
 	case v.Entry != nil:
 		_, err = fmt.Fprintf(a.stdout, "entry %d is in the log %s of %s\n", *v.Entry, printable(v.Origin), entries(v.Size))
 	default:
@@ -266,8 +266,8 @@ func (a *app) tell(f *format, v shown, wrong error) error {
 	return err
 }
 
-// untrusted says what can be done where no trusted key signed a checkpoint.
-func untrusted(err error) error {
+// signedByOthers says what can be done where no trusted key signed a checkpoint.
+func signedByOthers(err error) error {
 	f := &failure{code: exitDenied, err: err}
 	if errors.Is(err, checkpoint.ErrUntrusted) {
 		return f.hint("a checkpoint that is older than a change of keys was signed by an older key: give the public half of each that you trust with --key")

@@ -24,6 +24,7 @@ const (
 	HeadDiffers Code = "head_differs" // the head that the state keeps is not that of its tree, or not signed with its key
 	KeyDiffers  Code = "key_differs"  // the key beside the state is another's
 	Damaged     Code = "damaged"      // SQLite cannot read its own file
+	Untrusted   Code = "untrusted"    // no trusted key signed a checkpoint, or its signature is wrong
 )
 
 // What can be wrong with what the entries mean.
@@ -172,4 +173,12 @@ func (f *findings) sorted() []Finding {
 		return cmp.Compare(*a.Leaf, *b.Leaf)
 	})
 	return append([]Finding{}, f.list...)
+}
+
+// With gives the report with findings that were made beside the audit, behind its own.
+func (r Report) With(findings []Finding) Report {
+	r.Findings = append(slices.Clip(r.Findings), findings...)
+	r.Found += int64(len(findings))
+	r.Verified = r.Found == 0
+	return r
 }

@@ -24,6 +24,9 @@ import (
 // as one lasts, SQLite cannot begin its write-ahead log anew.
 const chunk = 20_000
 
+// NotNewest is what no state can tell of itself.
+const NotNewest = "whether it is the newest state: one that was put back as it once was is whole; a checkpoint that was kept elsewhere tells"
+
 // State audits the state in a file, also while govern writes it: it is read in parts, and what is left, the tables and the
 // head in one last transaction, so that they are of one moment. It changes nothing and takes no lock that keeps others out.
 // An error says that it cannot be read; everything else is in the report.
@@ -44,6 +47,9 @@ func State(ctx context.Context, file string, o Options) (Report, error) {
 	unchecked, err := s.readKey(file)
 	if err != nil {
 		return Report{}, err
+	}
+	if len(o.Checkpoints) == 0 {
+		unchecked = append(unchecked, NotNewest)
 	}
 	damage := checkFile(ctx, file)
 	err = s.read()
