@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 )
 
 // longestLine bounds an entry of an export.
@@ -52,5 +53,9 @@ func (a *auditor) ended() (Report, error) {
 		return Report{}, a.closing(err)
 	}
 	a.judgeCheckpoints()
-	return a.report([]string{"signatures: an export comes without the store's key", "tables: an export has none"})
+	unchecked := []string{"signatures: an export comes without the store's key", "tables: an export has none"}
+	if len(a.checkpoints) == 0 {
+		unchecked = slices.Insert(unchecked, 0, "whether all is there, and nothing was made anew: no checkpoint is given")
+	}
+	return a.report(unchecked)
 }
