@@ -111,7 +111,7 @@ func (a *app) kept(cmd *cobra.Command, files, keys []string) (kept []audit.Check
 // audit audits an export, or the state.
 func (a *app) audit(cmd *cobra.Command, given []string, o audit.Options) (audit.Report, error) {
 	if len(given) == 1 {
-		in, err := a.open(given[0])
+		in, err := a.open(cmd.Context(), given[0])
 		if err != nil {
 			return audit.Report{}, err
 		}

@@ -57,7 +57,7 @@ Exit code: that of a run with this result, 0, 1, 3, 4 or 5.`,
 
 // readInput reads one input in its canonical form, and holds it against what Go puts in.
 func (a *app) readInput(ctx context.Context, file string) (ijson.Raw, error) {
-	in, err := a.open(file)
+	in, err := a.open(ctx, file)
 	if err != nil {
 		return nil, err
 	}

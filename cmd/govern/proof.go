@@ -151,7 +151,7 @@ const mostEntryBytes = 256 << 20
 
 // readAll reads a file, or standard input for "-".
 func (a *app) readAll(ctx context.Context, file string, most int) ([]byte, error) {
-	in, err := a.open(file)
+	in, err := a.open(ctx, file)
 	if err != nil {
 		return nil, err
 	}

@@ -375,7 +375,7 @@ func (a *app) onApproval(cmd *cobra.Command, s *system, given []string, signatur
 		return misuse(fmt.Errorf("%s takes --task, --actor and --dry-run beside --proposal, and not beside an ID", cmd.CommandPath())).
 			hint("an approval's ID says which task, actor and mode it is for")
 	case proposal != "":
-		in, err := a.open(proposal)
+		in, err := a.open(cmd.Context(), proposal)
 		if err != nil {
 			return err
 		}

@@ -48,7 +48,7 @@ unknown; of several, the first of 1, 5, 3, 4.`,
 			}
 			var in io.Reader
 			if file != "" {
-				f, err := a.open(file)
+				f, err := a.open(cmd.Context(), file)
 				if err != nil {
 					return err
 				}
@@ -82,22 +82,26 @@ func taskFlags(cmd *cobra.Command) {
 	cmd.Flags().String("actor", "", "on behalf of this `NAME` (GOVERN_ACTOR)")
 }
 
-// open opens a file of proposals, or standard input for "-".
-func (a *app) open(file string) (io.ReadCloser, error) {
+// open opens a file that is to be read, or standard input for "-". A named pipe opens once somebody writes to it, so that it ends
+// with ctx.
+func (a *app) open(ctx context.Context, file string) (io.ReadCloser, error) {
 	if file == "-" {
 		if isTerminal(a.stdin) {
 			fmt.Fprintln(a.stderr, "reading from this terminal; end with Ctrl-D")
 		}
 		return io.NopCloser(a.stdin), nil
 	}
-	f, err := os.Open(file)
+	f, err := await(ctx, func() (*os.File, error) { return os.Open(file) })
 	if err == nil {
 		var info fs.FileInfo
 		if info, err = f.Stat(); err == nil && info.IsDir() {
 			err = errors.Join(f.Close(), &fs.PathError{Op: "read", Path: file, Err: syscall.EISDIR})
 		}
 	}
-	if err != nil {
+	switch {
+	case ctx.Err() != nil && errors.Is(err, ctx.Err()):
+		return nil, err
+	case err != nil:
 		return nil, fileError(file, err)
 	}
 	return f, nil

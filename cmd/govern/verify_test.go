@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
@@ -270,6 +271,9 @@ func TestB070TamperedStates(t *testing.T) {
 		"the head's code":                      {"UPDATE meta SET value = CAST(substr(value, 1, 40) || zeroblob(64) AS BLOB) WHERE name = 'head'", false, nil, []string{": head_differs"}},
 		"the head's size":                      {"UPDATE meta SET value = CAST(x'0000000000000014' || substr(value, 9) AS BLOB) WHERE name = 'head'", false, nil, []string{": head_differs", ": head_differs"}},
 		"a row of the tree without a hash":     {"UPDATE tree SET hashes = x'00' WHERE leaf = 4", false, nil, []string{"leaf 4: tree_differs"}},
+		"one before the first":                 {"INSERT INTO entries (seq, tenant, task, step, n, kind, body) SELECT -7, tenant, task, 99, 0, kind, body FROM entries WHERE seq = 3", false, nil, []string{"labels-1: inserted"}},
+		"a row of the tree before the first":   {"INSERT INTO tree (leaf, hashes) VALUES (-1, zeroblob(32))", false, nil, []string{": tree_differs"}},
+		"everything, and no head":              {"DELETE FROM entries; DELETE FROM tree; DELETE FROM tasks; DELETE FROM approvals; DELETE FROM operations; DELETE FROM records; DELETE FROM contents; DELETE FROM meta WHERE name = 'head'", false, nil, []string{": head_differs"}},
 		"no head":                              {"DELETE FROM meta WHERE name = 'head'", false, nil, []string{": head_differs"}},
 		"what is kept of a policy":             {"UPDATE contents SET bytes = x'00' WHERE rowid = 1", false, nil, []string{": table_differs"}},
 		"a policy that is kept":                {"DELETE FROM contents WHERE rowid = 1", false, nil, []string{"leaf 1: table_differs"}},
@@ -289,6 +293,18 @@ func TestB070TamperedStates(t *testing.T) {
 			assert.Equal(t, c.want, foundIn(r), "%+v", r.Findings)
 		})
 	}
+}
+
+// The greatest number that a row can have ends the tree, and is not followed by the least one.
+func TestAuditOfATreeWithTheGreatestNumber(t *testing.T) {
+	file := copyState(t, eventfulFile(t))
+	tamper(t, file, `WITH RECURSIVE c(i) AS (SELECT max(leaf) + 1 FROM tree UNION ALL SELECT i + 1 FROM c WHERE i < 19998)
+		INSERT INTO tree (leaf, hashes) SELECT i, zeroblob(32) FROM c; INSERT INTO tree (leaf, hashes) VALUES (9223372036854775807, zeroblob(32))`)
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	r, err := audit.State(ctx, file, audit.Options{})
+	require.NoError(t, err)
+	assert.False(t, r.Verified)
 }
 
 // What is exported is the log of the state, and says the same of itself.

@@ -58,7 +58,7 @@ func (a *auditor) ended() (Report, error) {
 // uncovered says what of an export no checkpoint is of.
 func (a *auditor) uncovered() []string {
 	if len(a.checkpoints) == 0 {
-		return []string{"the end, and bytes that nothing repeats: there is no checkpoint to hold them against"}
+		return []string{"whether all is there (the end, whole tasks), and bytes that nothing repeats: there is no checkpoint to hold them against"}
 	}
 	covered := int64(0)
 	for _, c := range a.checkpoints {

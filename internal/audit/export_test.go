@@ -35,6 +35,10 @@ func TestASoundExportIsVerified(t *testing.T) {
 	for _, c := range r.Checkpoints {
 		assert.Equal(t, agrees, c.Result)
 	}
+	assert.Len(t, r.Unchecked, 2)
+	alone := audited(t, file(lines), Options{})
+	require.Len(t, alone.Unchecked, 3)
+	assert.Contains(t, alone.Unchecked[0], "no checkpoint", "nobody can tell whether its end, a whole task or its order is there")
 	assert.True(t, audited(t, nil, Options{}).Verified, "an empty log")
 	assert.True(t, audited(t, bytes.TrimSuffix(file(lines), []byte("\n")), Options{}).Verified, "the last line feed is of no entry")
 }
@@ -47,7 +51,7 @@ func TestAnExportSaysWhatNoCheckpointIsOf(t *testing.T) {
 		kept []int
 		want []string
 	}{
-		"no checkpoint":    {nil, []string{"the end, and bytes that nothing repeats: there is no checkpoint to hold them against", keyless, tableless}},
+		"no checkpoint":    {nil, []string{"whether all is there (the end, whole tasks), and bytes that nothing repeats: there is no checkpoint to hold them against", keyless, tableless}},
 		"one of a part":    {[]int{7, 3}, []string{"the end, and from entry 7 on bytes that nothing repeats: no checkpoint is of them", keyless, tableless}},
 		"one of the whole": {[]int{7, 19}, []string{keyless, tableless}},
 	} {
@@ -184,6 +188,7 @@ func TestBrokenMeanings(t *testing.T) {
 		want   []string
 	}{
 		"a kind that there is not":           {func(l log) log { l[4]["kind"] = "note"; return l }, []string{"4 step_without_decision", "4 unknown_kind"}},
+		"an operator's act in a task":        {func(l log) log { l[4]["kind"] = "activation"; return l }, []string{"4 step_without_decision", "4 wrong_subject"}},
 		"a kind of another place":            {func(l log) log { l[0]["kind"] = "task"; return l }, []string{"0 wrong_subject", "2 version_not_activated"}},
 		"a member that there is not":         {func(l log) log { l[4]["zeal"] = object{"a": []any{1.5}}; return l }, []string{}},
 		"an action without an allow":         {func(l log) log { l.at(2, "decision")["effect"] = "deny"; return l }, []string{"3 action_without_decision"}},

@@ -48,6 +48,8 @@ func (a *auditor) means(t *task, e *entry) error {
 			a.at(e, AfterCancel, "a review in a task that is cancelled")
 		}
 	case "expiry":
+	case "activation", "baseline", "key":
+		a.at(e, WrongSubject, "an entry of the kind %s in a task", kind)
 	default:
 		a.at(e, UnknownKind, "there is no kind of entry %q", plainText(e.str(eKind)))
 	}

@@ -232,6 +232,9 @@ func (s *stateAudit) part() (last bool, err error) {
 	if err != nil || n == chunk {
 		return false, err
 	}
+	if err := s.checkFirst(); err != nil {
+		return false, err
+	}
 	if err := s.checkHead(); err != nil {
 		return false, err
 	}
@@ -247,14 +250,14 @@ func (s *stateAudit) entriesAndTree() (n int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	tree, err := s.conn.Prepare("SELECT leaf, hashes FROM tree WHERE leaf >= ? ORDER BY leaf LIMIT ?")
+	tree, err := s.conn.Prepare("SELECT leaf, hashes FROM tree WHERE leaf > ? ORDER BY leaf LIMIT ?")
 	if err != nil {
 		return 0, err
 	}
 	defer func() { err = errors.Join(err, log.Reset(), tree.Reset()) }()
 	log.BindInt64(1, s.at+1)
 	log.BindInt64(2, chunk)
-	tree.BindInt64(1, s.row)
+	tree.BindInt64(1, s.row-1) // s.row may have wrapped behind the greatest number, which nothing follows
 	tree.BindInt64(2, chunk)
 	moreLog, moreTree := true, true
 	for ; ; n++ {
@@ -361,6 +364,22 @@ func (s *stateAudit) checkLeaf(tree *sqlite.Stmt) (leaf merkle.Hash) {
 	return leaf
 }
 
+// checkFirst finds rows with numbers before the first. They are of no leaf, and listings would show such entries.
+func (s *stateAudit) checkFirst() error {
+	err := query(s.conn, "SELECT seq, tenant, task, step, n, kind FROM entries WHERE seq < 1", nil, func(stmt *sqlite.Stmt) error {
+		s.state(stmt.ColumnText(1), stmt.ColumnText(2), Inserted, "entries: the row %d, which says %d.%d %s, stands before the first of the log",
+			stmt.ColumnInt64(0), stmt.ColumnInt64(3), stmt.ColumnInt64(4), stmt.ColumnText(5))
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	return query(s.conn, "SELECT leaf FROM tree WHERE leaf < 0", nil, func(stmt *sqlite.Stmt) error {
+		s.state("", "", TreeDiffers, "tree: the row %d stands before the first leaf", stmt.ColumnInt64(0))
+		return nil
+	})
+}
+
 // checkHead holds the head that the state keeps against its tree and its entries.
 func (s *stateAudit) checkHead() error {
 	var head []byte
@@ -368,10 +387,8 @@ func (s *stateAudit) checkHead() error {
 		return err
 	}
 	const length = 8 + 32 + 64
-	if len(head) != length {
-		if s.size > 0 || head != nil {
-			s.state("", "", HeadDiffers, "the state has no head of its log")
-		}
+	if len(head) != length { // a log without entries has one too
+		s.state("", "", HeadDiffers, "the state has no head of its log")
 		return nil
 	}
 	size := int64(binary.BigEndian.Uint64(head))

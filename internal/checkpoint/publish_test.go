@@ -117,6 +117,28 @@ func TestAFileFollowsTheLog(t *testing.T) {
 	require.NoError(t, p.Check(t.Context(), p.trusted))
 }
 
+// A link leads to where the checkpoints are kept. If that is not there, as a disk that is not mounted, the link is not what is
+// written, or no checkpoint would ever reach it again.
+func TestALinkIsNotReplaced(t *testing.T) {
+	folder := t.TempDir()
+	disk, link := filepath.Join(folder, "disk"), filepath.Join(folder, "checkpoint")
+	if err := os.Symlink(filepath.Join(disk, "kept"), link); err != nil {
+		t.Skip("this user cannot make links: ", err)
+	}
+	p := newPublisher(t, link)
+	require.ErrorContains(t, p.fails(t), "is a link to a file that is not there")
+	require.NoError(t, os.Mkdir(disk, 0o700))
+	_, signed, err := Fresh(t.Context(), p.log, p.keys)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(disk, "kept"), signed, 0o600))
+	p.log.add("d")
+	p.must(t)
+	require.EqualValues(t, 4, p.holds(t, filepath.Join(disk, "kept")))
+	info, err := os.Lstat(link)
+	require.NoError(t, err)
+	require.NotZero(t, info.Mode()&os.ModeSymlink)
+}
+
 // A checkpoint never goes backwards, and never to another log.
 func TestWhatIsKeptIsNotOverwritten(t *testing.T) {
 	other := newSigner(t, sofa)

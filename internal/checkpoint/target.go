@@ -88,6 +88,8 @@ func (t Target) writeFile(signed []byte) error {
 	file := t.file
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real
+	} else if info, err := os.Lstat(file); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		return fmt.Errorf("%s is a link to a file that is not there; see that its disk is, and write the first checkpoint to that file itself", file)
 	}
 	if err := writeWhole(file+".new", signed, 0o644); err != nil {
 		return err
