@@ -184,6 +184,8 @@ func TestAuditFindsEveryTampering(t *testing.T) {
 		"entries change places":                       {"UPDATE entries SET seq = 1000 WHERE task = 'labels-1' AND step = 3", []string{"labels-1 4.0 decision: swapped"}},
 		"a call in an input":                          {change(6, 0, "There are 84", "There are 99"), []string{"labels-1 6.0 decision: input_digest_differs", "labels-1 6.0 decision: signature_differs", "labels-1: table_differs"}},
 		"an actor in an input":                        {change(2, 0, `"actor":"learner"`, `"actor":"eve"`), []string{"labels-1 2.0 decision: wrong_subject", "labels-1 2.0 decision: input_digest_differs", "labels-1 2.0 decision: signature_differs"}},
+		"a denial is told as done":                    {"UPDATE entries SET body = CAST(json_set(CAST(body AS TEXT), '$.status', 'ok') AS BLOB) WHERE task = 'labels-1' AND step = 2", []string{"labels-1 2.0 decision: status_differs"}},
+		"an action that did not run":                  {"UPDATE entries SET body = CAST(json_set(CAST(body AS TEXT), '$.status', 'timeout') AS BLOB) WHERE task = 'labels-1' AND step = 7 AND n = 0", []string{"labels-1 7.1 action: status_differs"}},
 		"steps":                                       {"UPDATE tasks SET steps = steps + 1 WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
 		"revision":                                    {"UPDATE tasks SET revision = revision + 1 WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},
 		"cost":                                        {"UPDATE tasks SET spent_cost = 0 WHERE id = 'labels-1'", []string{"labels-1: table_differs"}},

@@ -62,10 +62,11 @@ const (
 	dApproval = iota
 	dEffect
 	dPolicyVersion
+	dStatus
 	decisionMembers
 )
 
-var decisionNames = [decisionMembers]string{"approval", "effect", "policy_version"}
+var decisionNames = [decisionMembers]string{"approval", "effect", "policy_version", "status"}
 
 const (
 	iCall = iota

@@ -295,6 +295,11 @@ func TestBrokenMeanings(t *testing.T) {
 		"an operator's act in a step":              {func(l log) log { return append(next(l, l[0], 0, 1), next(nil, l[0], 1, 0)[0]) }, []string{"20 wrong_subject"}},
 		"an operator's act of a kind there is not": {func(l log) log { l = next(l, l[0], 0, 1); l[19]["kind"] = "note"; return l }, []string{"19 unknown_kind"}},
 		"an allow of a tool that there is not":     {func(l log) log { l.at(2, "input")["tool"] = nil; return l }, []string{"2 wrong_subject"}},
+		"a denial that was told as done":           {func(l log) log { l[4]["status"] = "ok"; return l }, []string{"4 status_differs"}},
+		"a replay that was told as a denial":       {func(l log) log { l[9]["status"] = "resource_denied"; return l }, []string{"9 status_differs"}},
+		"an action that did not run":               {func(l log) log { l[2]["status"] = "timeout"; return l }, []string{"3 status_differs"}},
+		"an action of which nobody knows the end":  {func(l log) log { l[2]["status"] = "outcome_unknown"; return l }, []string{}},
+		"that action is gone":                      {func(l log) log { l[2]["status"] = "outcome_unknown"; return slices.Delete(l, 3, 4) }, []string{"3 dropped"}},
 		"a sealed decision":                        {func(l log) log { l[2]["sealed"], l[3]["value_bytes"] = true, 99; return l }, []string{}},
 	} {
 		t.Run(name, func(t *testing.T) {

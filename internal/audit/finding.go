@@ -44,6 +44,7 @@ const (
 	ActionWithoutDecision Code = "action_without_decision"
 	ActionDiffers         Code = "action_differs"
 	ActionTwice           Code = "action_twice"
+	StatusDiffers         Code = "status_differs"
 	WriteInDryRun         Code = "write_in_dry_run"
 	EffectWithoutApproval Code = "effect_without_approval"
 	ApprovalUsedTwice     Code = "approval_used_twice"

@@ -123,6 +123,9 @@ func (a *auditor) decision(t *task, e *entry) error {
 		!bytes.Equal(e.doc.str(of[kActor]), t.by) || !bytes.Equal(t.by, t.actor) {
 		a.at(e, WrongSubject, "decided for another task, actor or step")
 	}
+	if told := e.str(eStatus); !t.allowed && !bytes.Equal(told, e.doc.str(d[dStatus])) {
+		a.at(e, StatusDiffers, "the caller got %q, and it was decided %q", plainText(told), plainText(e.doc.str(d[dStatus])))
+	}
 	if t.cancelled && string(t.effect) != "deny" {
 		a.at(e, AfterCancel, "its task is cancelled, and it was not denied")
 	}
@@ -160,7 +163,9 @@ func (t *task) keep(e *entry, d [decisionMembers]int32, in [inputMembers]int32, 
 		*k.into = append((*k.into)[:0], k.from...)
 	}
 	t.allowed = string(t.effect) == "allow"
-	t.owed = t.allowed && string(e.str(eStatus)) == "ok"
+	status := string(e.str(eStatus))
+	t.ran = t.allowed && (status == "ok" || status == "outcome_unknown") // any other is told of what did not run
+	t.owed = t.ran
 	t.hasTool = e.doc.kind(in[iTool]) == '{'
 	t.write = string(e.doc.str(tool[tEffect])) == "write"
 	t.always = string(e.doc.str(tool[tApproval])) == "always"
@@ -239,6 +244,9 @@ func (a *auditor) ran(t *task, e *entry) error {
 		!bytes.Equal(t.signature, e.str(eSignature)) || !bytes.Equal(t.target, e.str(eTarget)) || !bytes.Equal(t.version, e.str(ePolicyVersion)) ||
 		len(t.operation) > 0 && !bytes.Equal(t.operation, e.str(eOperation)) {
 		a.at(e, ActionDiffers, "not the call that its decision allows")
+	}
+	if !t.ran {
+		a.at(e, StatusDiffers, "it ran, and by the status of its decision it did not")
 	}
 	if string(t.mode) != "enforce" && t.write {
 		a.at(e, WriteInDryRun, "a write in a dry run")

@@ -36,6 +36,8 @@ type decided struct {
 	acted                 bool
 	// allowed says that the call may run, and owed that it did: its action must follow.
 	allowed, owed bool
+	// ran says that the call ran, by the status that the caller got.
+	ran           bool
 	hasTool       bool
 	write, always bool
 
@@ -71,7 +73,7 @@ func (t *task) pack(p *packer) {
 	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.gap.after.step, &t.gap.after.n, &t.gap.before.step, &t.gap.before.n, &t.gap.leaf, &t.blind, &t.decision, &t.decidedStep} {
 		p.number(v)
 	}
-	for _, v := range []*bool{&t.cancelled, &t.acted, &t.allowed, &t.owed, &t.hasTool, &t.write, &t.always} {
+	for _, v := range []*bool{&t.cancelled, &t.acted, &t.allowed, &t.owed, &t.ran, &t.hasTool, &t.write, &t.always} {
 		p.flag(v)
 	}
 	for i := range t.seen {
