@@ -62,6 +62,8 @@ type auditor struct {
 	excused int64
 	active  bool
 
+	signing signing
+
 	entry, early entry // the one under way, and one that waited
 	old          doc   // a stand as it was before
 	name, text   []byte

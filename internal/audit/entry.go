@@ -20,7 +20,8 @@ type entry struct {
 
 // The members of entries, of every kind.
 const (
-	eActor = iota
+	eAct = iota
+	eActor
 	eApproval
 	eApprovals
 	eCallID
@@ -30,6 +31,7 @@ const (
 	eEntries
 	eInput
 	eInputDigest
+	eKeys
 	eKind
 	eN
 	eOperation
@@ -53,8 +55,8 @@ const (
 	entryMembers
 )
 
-var entryNames = [entryMembers]string{"actor", "approval", "approvals", "call_id", "config", "deadline", "decision", "entries", "input",
-	"input_digest", "kind", "n", "operation", "policy", "policy_version", "profile", "record", "reviewer", "reviewers", "sealed", "signature",
+var entryNames = [entryMembers]string{"act", "actor", "approval", "approvals", "call_id", "config", "deadline", "decision", "entries", "input",
+	"input_digest", "keys", "kind", "n", "operation", "policy", "policy_version", "profile", "record", "reviewer", "reviewers", "sealed", "signature",
 	"status", "step", "target", "task", "tenant", "time", "tool", "value", "value_bytes"}
 
 // The members of a decision, of the input that it was made on, and of what is in that.

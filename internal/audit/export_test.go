@@ -312,6 +312,52 @@ func TestBrokenMeanings(t *testing.T) {
 	}
 }
 
+// Changes of the signing keys are held against the keys before them.
+func TestChangesOfTheSigningKeys(t *testing.T) {
+	const a, b, c, d = "shop+00000001+AA==", "shop+00000002+AB==", "shop+00000003+AC==", "shop+00000004+AD=="
+	type change struct {
+		act  string
+		keys []any
+	}
+	for name, row := range map[string]struct {
+		changes []change
+		want    []string
+	}{
+		"all that happens":                   {[]change{{"new", []any{a}}, {"rotate", []any{a, b}}, {"finish", []any{b}}, {"new", []any{c}}, {"rotate", []any{c, d}}, {"new", []any{a}}}, []string{}},
+		"two first keys":                     {[]change{{"new", []any{a, b}}, {"finish", []any{b}}}, []string{"1 keys_differ"}},
+		"a new key that signs already":       {[]change{{"new", []any{a}}, {"new", []any{a}}}, []string{"2 keys_differ"}},
+		"a new key of another log":           {[]change{{"new", []any{a}}, {"new", []any{"other+00000002+AB=="}}}, []string{"2 keys_differ"}},
+		"no key":                             {[]change{{"new", []any{}}}, []string{"1 keys_differ"}},
+		"a key that is none":                 {[]change{{"new", []any{7}}}, []string{"1 keys_differ"}},
+		"a rotation from nothing":            {[]change{{"rotate", []any{a, b}}}, []string{"1 keys_differ"}},
+		"a rotation that drops the key":      {[]change{{"new", []any{a}}, {"rotate", []any{c, b}}}, []string{"2 keys_differ"}},
+		"a rotation the other way round":     {[]change{{"new", []any{a}}, {"rotate", []any{b, a}}}, []string{"2 keys_differ"}},
+		"a rotation to the same key":         {[]change{{"new", []any{a}}, {"rotate", []any{a, a}}}, []string{"2 keys_differ"}},
+		"a rotation to a key of another log": {[]change{{"new", []any{a}}, {"rotate", []any{a, "other+00000002+AB=="}}}, []string{"2 keys_differ"}},
+		"a rotation that adds two":           {[]change{{"new", []any{a}}, {"rotate", []any{a, b, c}}}, []string{"2 keys_differ"}},
+		"a third key":                        {[]change{{"new", []any{a}}, {"rotate", []any{a, b}}, {"rotate", []any{a, b, c}}}, []string{"3 keys_differ"}},
+		"an end with the older key":          {[]change{{"new", []any{a}}, {"rotate", []any{a, b}}, {"finish", []any{a}}}, []string{"3 keys_differ"}},
+		"an end with another key":            {[]change{{"new", []any{a}}, {"rotate", []any{a, b}}, {"finish", []any{c}}}, []string{"3 keys_differ"}},
+		"an end without a rotation":          {[]change{{"new", []any{a}}, {"finish", []any{a}}}, []string{"2 keys_differ"}},
+		"an act that there is not":           {[]change{{"new", []any{a}}, {"drop", []any{a}}}, []string{"2 keys_differ"}},
+		"what follows is held against it":    {[]change{{"new", []any{a}}, {"rotate", []any{c, b}}, {"finish", []any{b}}}, []string{"2 keys_differ"}},
+		"one is gone":                        {[]change{{"new", []any{a}}, {}, {"finish", []any{b}}}, []string{"2 dropped"}},
+		"one is gone, and others stay":       {[]change{{"new", []any{a}}, {}, {"rotate", []any{b, c}}, {"finish", []any{b}}}, []string{"2 dropped", "3 keys_differ"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := operatorActs()
+			for i, change := range row.changes {
+				if change.act != "" {
+					l = append(l, object{"kind": "key", "tenant": "", "task": "", "step": 0, "n": i + 1, "time": "2026-01-01T12:00:00.000Z",
+						"act": change.act, "keys": change.keys, "by": "root"})
+				}
+			}
+			r := audited(t, file(l.lines(t)), Options{})
+			assert.Equal(t, row.want, found(r), "%+v", r.Findings)
+		})
+	}
+}
+
 // What cannot be read is no finding.
 func TestAnExportThatCannotBeRead(t *testing.T) {
 	broken := errors.New("the disk is broken")

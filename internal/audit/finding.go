@@ -39,6 +39,7 @@ const (
 	AfterCancel           Code = "after_cancel"
 	VersionNotActivated   Code = "version_not_activated"
 	WrongBaseline         Code = "wrong_baseline"
+	KeysDiffer            Code = "keys_differ"
 	SignatureDiffers      Code = "signature_differs"
 	InputDigestDiffers    Code = "input_digest_differs"
 	ActionWithoutDecision Code = "action_without_decision"

@@ -86,6 +86,7 @@ func (a *auditor) operatorAct(t *task, e *entry, kind string) error {
 	case "baseline":
 		return a.baseline(e)
 	case "key":
+		a.change(e)
 	case "task", "decision", "action", "review", "reopen", "expiry", "cancel":
 		a.at(e, WrongSubject, "an entry of the kind %s without a task", kind)
 	default:

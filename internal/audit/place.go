@@ -82,7 +82,7 @@ func (a *auditor) place(e *entry) error {
 		a.at(e, Forked, "a second entry of its place")
 		return nil
 	case h == nil && a.wasUnread(t, e.leaf):
-		t.unseen(e)
+		a.unseen(t, e)
 		return a.follow(t, e)
 	case h == nil && len(a.held) >= mostHeld:
 		a.missing(t, e)
@@ -128,8 +128,12 @@ func (a *auditor) taken(t *task, e *entry) {
 	a.weakly(e, Inserted, "an entry of a place that lies before %d.%d, where its task stood", t.at.step, t.at.n)
 }
 
-// unseen remembers that the decision of an entry's step was not seen, so that nothing is held against it.
-func (t *task) unseen(e *entry) {
+// unseen remembers what was not seen before an entry, so that nothing is held against it: the decision of its step, or a
+// change of the signing keys.
+func (a *auditor) unseen(t *task, e *entry) {
+	if t.operators() {
+		a.signing = signing{lost: true}
+	}
 	if e.step > t.at.step && e.n > 0 {
 		t.blind = e.step
 	}
@@ -154,7 +158,7 @@ func (a *auditor) late(t *task, e *entry, at spot) bool {
 
 // missing says what is gone before an entry.
 func (a *auditor) missing(t *task, e *entry) {
-	t.unseen(e)
+	a.unseen(t, e)
 	t.gap.after, t.gap.before, t.gap.leaf = t.at, spot{e.step, e.n}, e.leaf
 	switch gone := e.step - t.at.step - 1; {
 	case gone <= 0:
