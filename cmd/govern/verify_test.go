@@ -260,6 +260,7 @@ func TestB070TamperedStates(t *testing.T) {
 		"one":                                  {"DELETE FROM entries WHERE seq = 5", false, nil, []string{"leaf 4: dropped", "labels-1 3.0 decision: missing_step", "labels-1: table_differs"}},
 		"one, renumbered":                      {"DELETE FROM entries WHERE seq = 5;" + renumber(5, -1), false, nil, []string{"labels-1 3.0 decision: missing_step", "leaf 4: dropped", "labels-1: table_differs"}},
 		"one, renumbered and made good":        {"DELETE FROM entries WHERE seq = 5;" + renumber(5, -1), true, nil, []string{"labels-1 3.0 decision: missing_step", "labels-1: table_differs"}},
+		"a step, made good, and a checkpoint":  {"DELETE FROM entries WHERE task = 'labels-1' AND step = 1;" + renumber(4, -2), true, []int{last}, []string{"labels-1 2.0 decision: missing_step", "labels-1: table_differs", "labels-1: table_differs", "labels-1: table_differs", "labels-1: table_differs"}},
 		"two neighbours swapped":               {swap(5, 6), false, nil, []string{"labels-1 2.0 decision: swapped"}},
 		"two swapped":                          {swap(5, 16), false, nil, []string{"labels-1 10.1 review: swapped"}},
 		"two swapped, made good":               {swap(5, 6), true, nil, []string{"labels-1 3.0 decision: swapped"}},

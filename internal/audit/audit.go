@@ -164,7 +164,23 @@ func (a *auditor) finishTasks() error {
 }
 
 // byteCodes are of findings that make every later checkpoint differ.
-var byteCodes = []Code{Changed, Dropped, Inserted, Swapped, MissingStep}
+var byteCodes = []Code{Changed, Dropped, Inserted, Swapped, MissingStep, TaskNotCreated}
+
+// gone counts the entries that are gone from inside the log. A tree counts them all. Where there is none and a gap was found,
+// nobody knows: of a step there is no telling how many entries it had.
+func (a *auditor) gone() (n int64, known bool) {
+	known = true
+	for _, f := range a.list {
+		n += f.gone
+		known = known && f.Code != Dropped && f.Code != MissingStep && f.Code != TaskNotCreated
+	}
+	return n, known || n > 0
+}
+
+// said says whether there is a finding of a code.
+func (a *auditor) said(code Code) bool {
+	return slices.ContainsFunc(a.list, func(f Finding) bool { return f.Code == code })
+}
 
 // judgeCheckpoints says of the checkpoints that do not agree where the change lies, unless a finding has said it already.
 func (a *auditor) judgeCheckpoints() {
@@ -174,18 +190,14 @@ func (a *auditor) judgeCheckpoints() {
 			good = max(good, c.Size)
 		}
 	}
-	gone := int64(0)
-	for _, f := range a.list {
-		if f.Code == Dropped || f.Code == MissingStep {
-			gone += max(f.gone, 1)
-		}
-	}
+	gone, known := a.gone()
 	for _, c := range a.checkpoints {
 		explained := slices.ContainsFunc(a.list, func(f Finding) bool {
 			return f.Leaf != nil && slices.Contains(byteCodes, f.Code) && *f.Leaf < c.Size
 		})
 		switch {
-		case c.result == beyond && c.Size > a.size+gone:
+		case c.result == beyond && (!known || c.Size <= a.size+gone): // what is gone was said
+		case c.result == beyond:
 			a.leaf(a.size, Cut, "the checkpoint %s is of %d entries, and the log ends after %d", c.Name, c.Size, a.size)
 			return
 		case c.result == agrees || explained:

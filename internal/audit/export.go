@@ -60,12 +60,11 @@ func (a *auditor) uncovered() []string {
 	if len(a.checkpoints) == 0 {
 		return []string{"whether all is there (the end, whole tasks), and bytes that nothing repeats: there is no checkpoint to hold them against"}
 	}
-	covered := int64(0)
-	for _, c := range a.checkpoints {
-		covered = max(covered, c.Size)
+	switch last := a.checkpoints[len(a.checkpoints)-1]; {
+	case last.Size < a.size:
+		return []string{fmt.Sprintf("the end, and from entry %d on bytes that nothing repeats: no checkpoint is of them", last.Size)}
+	case last.result == beyond && !a.said(Cut):
+		return []string{fmt.Sprintf("whether the end is there: the log has %d of the %d entries of the checkpoint %s, and what is gone before may be all of the others, or not", a.size, last.Size, last.Name)}
 	}
-	if covered >= a.size {
-		return nil
-	}
-	return []string{fmt.Sprintf("the end, and from entry %d on bytes that nothing repeats: no checkpoint is of them", covered)}
+	return nil
 }

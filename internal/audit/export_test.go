@@ -72,26 +72,30 @@ func TestB070TamperedExports(t *testing.T) {
 		kept   []int // sizes of checkpoints that were kept
 		want   []string
 	}{
-		"a byte that makes it no JSON":         {func(l [][]byte) []byte { l[4][0] = '['; return file(l) }, nil, []string{"4 changed"}},
-		"a byte of white space":                {func(l [][]byte) []byte { l[4] = append(l[4], ' '); return file(l) }, nil, []string{"4 changed"}},
-		"an entry that is none":                {func(l [][]byte) []byte { l[4] = []byte(`{"kind":"decision"}`); return file(l) }, nil, []string{"4 changed"}},
-		"a byte in an input":                   {replace(4, `"path":"/b"`, `"path":"/c"`), nil, []string{"4 input_digest_differs"}},
-		"a byte that nothing else repeats":     {replace(1, `"by":"operator"`, `"by":"operat0r"`), nil, []string{}},
-		"the same, and a checkpoint":           {replace(1, `"by":"operator"`, `"by":"operat0r"`), []int{19}, []string{"0 forked"}},
-		"the same, and some checkpoints":       {replace(12, `"text":"7 packs"`, `"text":"9 packs"`), []int{4, 10, 15, 19}, []string{"10 forked"}},
-		"an entry is dropped":                  {func(l [][]byte) []byte { return file(slices.Delete(l, 4, 5)) }, nil, []string{"4 missing_step"}},
-		"an entry is dropped, and checkpoints": {func(l [][]byte) []byte { return file(slices.Delete(l, 4, 5)) }, []int{3, 19}, []string{"4 missing_step"}},
-		"an action is dropped":                 {func(l [][]byte) []byte { return file(slices.Delete(l, 3, 4)) }, nil, []string{"3 dropped"}},
-		"a creation is dropped":                {func(l [][]byte) []byte { return file(slices.Delete(l, 1, 2)) }, nil, []string{"1 task_not_created"}},
-		"the last action is dropped":           {func(l [][]byte) []byte { return file(l[:17]) }, nil, []string{"17 dropped"}},
-		"the first three are dropped":          {func(l [][]byte) []byte { return file(l[3:]) }, nil, []string{"0 dropped", "1 version_not_activated"}},
-		"the last three are cut":               {func(l [][]byte) []byte { return file(l[:16]) }, []int{10, 19}, []string{"16 cut"}},
-		"all is cut":                           {func(l [][]byte) []byte { return nil }, []int{19}, []string{"0 cut"}},
-		"cut in mid-line":                      {func(l [][]byte) []byte { b := file(l); return b[:len(b)-9] }, nil, []string{"18 cut"}},
-		"two neighbours swapped":               {func(l [][]byte) []byte { l[4], l[5] = l[5], l[4]; return file(l) }, nil, []string{"4 swapped"}},
-		"a decision and its action":            {func(l [][]byte) []byte { l[2], l[3] = l[3], l[2]; return file(l) }, nil, []string{"2 swapped"}},
-		"two far from each other":              {func(l [][]byte) []byte { l[2], l[8] = l[8], l[2]; return file(l) }, nil, []string{"2 swapped"}},
-		"a line comes twice":                   {func(l [][]byte) []byte { return file(slices.Insert(l, 5, bytes.Clone(l[4]))) }, nil, []string{"5 inserted"}},
+		"a byte that makes it no JSON":            {func(l [][]byte) []byte { l[4][0] = '['; return file(l) }, nil, []string{"4 changed"}},
+		"a byte of white space":                   {func(l [][]byte) []byte { l[4] = append(l[4], ' '); return file(l) }, nil, []string{"4 changed"}},
+		"an entry that is none":                   {func(l [][]byte) []byte { l[4] = []byte(`{"kind":"decision"}`); return file(l) }, nil, []string{"4 changed"}},
+		"a byte in an input":                      {replace(4, `"path":"/b"`, `"path":"/c"`), nil, []string{"4 input_digest_differs"}},
+		"a byte that nothing else repeats":        {replace(1, `"by":"operator"`, `"by":"operat0r"`), nil, []string{}},
+		"the same, and a checkpoint":              {replace(1, `"by":"operator"`, `"by":"operat0r"`), []int{19}, []string{"0 forked"}},
+		"the same, and some checkpoints":          {replace(12, `"text":"7 packs"`, `"text":"9 packs"`), []int{4, 10, 15, 19}, []string{"10 forked"}},
+		"an entry is dropped":                     {func(l [][]byte) []byte { return file(slices.Delete(l, 4, 5)) }, nil, []string{"4 missing_step"}},
+		"an entry is dropped, and checkpoints":    {func(l [][]byte) []byte { return file(slices.Delete(l, 4, 5)) }, []int{3, 19}, []string{"4 missing_step"}},
+		"a step is dropped, and a checkpoint":     {func(l [][]byte) []byte { return file(slices.Delete(l, 2, 4)) }, []int{19}, []string{"2 missing_step"}},
+		"steps are dropped, and checkpoints":      {func(l [][]byte) []byte { return file(slices.Delete(l, 2, 7)) }, []int{2, 15, 19}, []string{"2 missing_step", "2 approval_unasked", "2 approval_move", "2 vote_not_given"}},
+		"an action is dropped, and a checkpoint":  {func(l [][]byte) []byte { return file(slices.Delete(l, 3, 4)) }, []int{19}, []string{"3 dropped"}},
+		"a creation is dropped, and a checkpoint": {func(l [][]byte) []byte { return file(slices.Delete(l, 1, 2)) }, []int{19}, []string{"1 task_not_created"}},
+		"an action is dropped":                    {func(l [][]byte) []byte { return file(slices.Delete(l, 3, 4)) }, nil, []string{"3 dropped"}},
+		"a creation is dropped":                   {func(l [][]byte) []byte { return file(slices.Delete(l, 1, 2)) }, nil, []string{"1 task_not_created"}},
+		"the last action is dropped":              {func(l [][]byte) []byte { return file(l[:17]) }, nil, []string{"17 dropped"}},
+		"the first three are dropped":             {func(l [][]byte) []byte { return file(l[3:]) }, nil, []string{"0 dropped", "1 version_not_activated"}},
+		"the last three are cut":                  {func(l [][]byte) []byte { return file(l[:16]) }, []int{10, 19}, []string{"16 cut"}},
+		"all is cut":                              {func(l [][]byte) []byte { return nil }, []int{19}, []string{"0 cut"}},
+		"cut in mid-line":                         {func(l [][]byte) []byte { b := file(l); return b[:len(b)-9] }, nil, []string{"18 cut"}},
+		"two neighbours swapped":                  {func(l [][]byte) []byte { l[4], l[5] = l[5], l[4]; return file(l) }, nil, []string{"4 swapped"}},
+		"a decision and its action":               {func(l [][]byte) []byte { l[2], l[3] = l[3], l[2]; return file(l) }, nil, []string{"2 swapped"}},
+		"two far from each other":                 {func(l [][]byte) []byte { l[2], l[8] = l[8], l[2]; return file(l) }, nil, []string{"2 swapped"}},
+		"a line comes twice":                      {func(l [][]byte) []byte { return file(slices.Insert(l, 5, bytes.Clone(l[4]))) }, nil, []string{"5 inserted"}},
 		"a line of another log": {func(l [][]byte) []byte {
 			other := story("a")
 			other[3]["door"] = "mcp"
@@ -122,6 +126,15 @@ func TestB070TamperedExports(t *testing.T) {
 			}
 		})
 	}
+}
+
+// Where entries are gone from inside, nobody can tell from their numbers how many there were, nor so whether the end is there.
+func TestAGapHidesTheEnd(t *testing.T) {
+	lines := two().lines(t)
+	whole := Options{Checkpoints: []Checkpoint{checkpointAt(lines, 12), checkpointAt(lines, 19)}}
+	r := audited(t, file(slices.Delete(slices.Clone(lines), 2, 4)), whole)
+	assert.Equal(t, "whether the end is there: the log has 17 of the 19 entries of the checkpoint kept-19, and what is gone before may be all of the others, or not", r.Unchecked[0])
+	assert.Len(t, audited(t, file(lines[:16]), whole).Unchecked, 2, "the end is gone, which is found")
 }
 
 // A checkpoint of another branch is told from one that the log has left.
