@@ -44,7 +44,24 @@ func Export(ctx context.Context, r io.Reader, o Options) (Report, error) {
 		if _, err := a.take(leaf, bytes.TrimSuffix(line, []byte("\n"))); err != nil {
 			return Report{}, a.closing(err)
 		}
+		if why := asText(line); leaf == 0 && a.unreadable && why != "" {
+			a.list[len(a.list)-1].Message = why + ", so that the file was written anew as text; export again with govern log export --output FILE, and hand the file on as bytes"
+		}
 	}
+}
+
+// asText says by what the first line shows that a shell or an editor wrote the file anew as text, if it does. The bytes are
+// then not those of the log, whatever they say.
+func asText(line []byte) string {
+	for _, mark := range []string{"\xef\xbb\xbf", "\xff\xfe", "\xfe\xff"} {
+		if bytes.HasPrefix(line, []byte(mark)) {
+			return "it begins with a byte order mark"
+		}
+	}
+	if bytes.HasSuffix(line, []byte("\r\n")) {
+		return "its lines end with CR and LF"
+	}
+	return ""
 }
 
 func (a *auditor) ended() (Report, error) {

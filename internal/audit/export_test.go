@@ -371,6 +371,35 @@ func TestChangesOfTheSigningKeys(t *testing.T) {
 	}
 }
 
+// An export that a shell or an editor wrote anew as text is said to be that, once, and what to do.
+func TestAnExportThatWasWrittenAnewAsText(t *testing.T) {
+	export := file(two().lines(t))
+	const remedy = "; export again with govern log export --output FILE, and hand the file on as bytes"
+	crlf := bytes.ReplaceAll(export, []byte("\n"), []byte("\r\n"))
+	for name, c := range map[string]struct {
+		export []byte
+		want   string
+		found  int
+	}{
+		"line ends":             {crlf, "its lines end with CR and LF, so that the file was written anew as text" + remedy, 19},
+		"a byte order mark":     {slices.Concat([]byte("\xef\xbb\xbf"), export), "it begins with a byte order mark, so that the file was written anew as text" + remedy, 2},
+		"of UTF-16":             {[]byte("\xff\xfe{\x00\r\x00\n\x00}"), "it begins with a byte order mark, so that the file was written anew as text" + remedy, 2},
+		"of UTF-16, big-endian": {[]byte("\xfe\xff\x00{\x00\r\x00\n"), "it begins with a byte order mark, so that the file was written anew as text" + remedy, 1},
+		"both":                  {slices.Concat([]byte("\xef\xbb\xbf"), crlf), "it begins with a byte order mark, so that the file was written anew as text" + remedy, 19},
+		"one line":              {bytes.Replace(crlf, []byte("\r\n"), []byte("\n"), 1), "its bytes are no entry as govern writes them: at byte", 18},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := audited(t, c.export, Options{})
+			require.Len(t, r.Findings, c.found)
+			assert.Equal(t, Changed, r.Findings[0].Code)
+			assert.Contains(t, r.Findings[0].Message, c.want)
+			for _, f := range r.Findings[1:] {
+				assert.NotContains(t, f.Message, remedy)
+			}
+		})
+	}
+}
+
 // What cannot be read is no finding.
 func TestAnExportThatCannotBeRead(t *testing.T) {
 	broken := errors.New("the disk is broken")
