@@ -140,8 +140,11 @@ func cannotVerify(ctx context.Context, file string, err error) error {
 		return ctx.Err()
 	}
 	f := &failure{code: exitBroken, err: fmt.Errorf("%s cannot be verified: %w", file, err)}
-	if errors.Is(err, os.ErrPermission) {
+	switch {
+	case errors.Is(err, os.ErrPermission):
 		return f.hint("let this user read it")
+	case audit.IsDiskFault(err):
+		return f.hint("see that its disk and that of temporary files work and have room, or verify a copy elsewhere (of a state, with the -wal and .key beside it)")
 	}
 	return f
 }
