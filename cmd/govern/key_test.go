@@ -92,16 +92,16 @@ func TestNoProofOfWhatWasChanged(t *testing.T) {
 		sql, says string
 		args      []string
 	}{
-		"an entry": {"DROP TRIGGER entries_never_change; UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), 'learner', 'Learner') AS BLOB) WHERE seq = 6",
+		"an entry": {"UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), 'learner', 'Learner') AS BLOB) WHERE seq = 6",
 			"entry 5 does not lead to the root of the log", []string{"log", "prove", "5"}},
-		"a leaf": {"DROP TRIGGER tree_never_changes; UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 4",
+		"a leaf": {"UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 4",
 			"entry 5 does not lead to the root of the log", []string{"log", "prove", "5"}},
-		"a hash of what the log was": {"DROP TRIGGER tree_never_changes; UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 8",
+		"a hash of what the log was": {"UPDATE tree SET hashes = zeroblob(length(hashes)) WHERE leaf = 8",
 			"changed or replaced", []string{"log", "consistency", "9"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			h := whole.copy(t)
-			h.sql(c.sql)
+			tamper(t, h.state(), c.sql)
 			r := h.govern(c.args...)
 			require.Equal(t, exitBroken, r.code)
 			require.Empty(t, r.stdout)

@@ -131,7 +131,7 @@ func TestExportOfAChangedLog(t *testing.T) {
 		l.propose(add("m1"))
 	}
 	require.NoError(t, l.store.Close())
-	tampering(t, l.file, "DROP TRIGGER entries_never_change; UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), 'ok', 'OK') AS BLOB) WHERE seq = 9")
+	tamper(t, l.file, "UPDATE entries SET body = CAST(replace(CAST(body AS TEXT), 'ok', 'OK') AS BLOB) WHERE seq = 9")
 	output := filepath.Join(t.TempDir(), "entries.jsonl")
 	for _, args := range [][]string{{}, {"--limit", "20"}, {"--output", output}, {"--kind", "task"}} {
 		var stderr bytes.Buffer
@@ -196,17 +196,17 @@ func TestOPAEventsReplay(t *testing.T) {
 // What is kept under a version is given out only if it is what was kept.
 func TestPolicyExportRefusesWhatWasChanged(t *testing.T) {
 	for name, sql := range map[string]string{
-		"another policy":    "DROP TRIGGER contents_never_change; UPDATE contents SET bytes = CAST(replace(CAST(bytes AS TEXT), 'allow', 'ALLOW') AS BLOB)",
-		"no policy":         "DROP TRIGGER contents_never_go; DELETE FROM contents",
-		"a digest with it":  "DROP TRIGGER contents_never_change; UPDATE contents SET bytes = x'7b7d'",
-		"nothing but a nul": "DROP TRIGGER contents_never_change; UPDATE contents SET bytes = x'00'",
+		"another policy":    "UPDATE contents SET bytes = CAST(replace(CAST(bytes AS TEXT), 'allow', 'ALLOW') AS BLOB)",
+		"no policy":         "DELETE FROM contents",
+		"a digest with it":  "UPDATE contents SET bytes = x'7b7d'",
+		"nothing but a nul": "UPDATE contents SET bytes = x'00'",
 	} {
 		t.Run(name, func(t *testing.T) {
 			file := eventfulFile(t)
 			row, _ := says(t, file, "log", "activations", "--format", "json", "--last", "1")
 			var activation journal.Activation
 			require.NoError(t, json.Unmarshal([]byte(row), &activation))
-			tampering(t, file, sql)
+			tamper(t, file, sql)
 			var stderr bytes.Buffer
 			dest := filepath.Join(t.TempDir(), "policy")
 			code := run(context.Background(), []string{"policy", "export", dest, "--version", activation.PolicyVersion, "--state", file}, strings.NewReader(""), io.Discard, &stderr)

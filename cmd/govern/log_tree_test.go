@@ -35,14 +35,6 @@ func query(t require.TestingT, file, sql string, row func(*zsqlite.Stmt)) {
 	}}))
 }
 
-// tampering changes the file of a state as somebody with an editor does.
-func tampering(t require.TestingT, file, script string) {
-	conn, err := zsqlite.OpenConn(file, zsqlite.OpenReadWrite)
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, sqlitex.ExecuteScript(conn, script, nil))
-}
-
 // sizeAndRoot is the beginning of the row of a tree's head.
 func sizeAndRoot(t require.TestingT, entries [][]byte) string {
 	factory := compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}

@@ -17,7 +17,6 @@ import (
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
 	zsqlite "zombiezen.com/go/sqlite"
-	"zombiezen.com/go/sqlite/sqlitex"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -626,10 +625,7 @@ func TestApprovedCallsWithoutTheirExactBytes(t *testing.T) {
 	v := newVault(t)
 	v.approvedCalls("one")
 	before := v.do(exitOK, "", "log", "export")
-	conn, err := zsqlite.OpenConn(v.path("state/govern.db"), zsqlite.OpenReadWrite)
-	require.NoError(t, err)
-	require.NoError(t, sqlitex.ExecuteScript(conn, "DROP TRIGGER approvals_keep_their_bytes; UPDATE approvals SET sealed = NULL;", nil))
-	require.NoError(t, conn.Close())
+	tamper(t, v.path("state/govern.db"), "UPDATE approvals SET sealed = NULL")
 	assert.Empty(t, v.do(exitBroken, "", "run", "--approved"))
 	assert.Contains(t, v.outputs["run --approved"], "the stored call is not the one that was signed")
 	id := ""

@@ -98,22 +98,19 @@ func forge(t *testing.T, file string) {
 	lines := bodies(t, file)
 	key, err := os.ReadFile(file + ".key")
 	require.NoError(t, err)
-	conn, err := zsqlite.OpenConn(file, zsqlite.OpenReadWrite)
-	require.NoError(t, err)
-	defer conn.Close()
-	require.NoError(t, sqlitex.ExecuteScript(conn, "DELETE FROM tree", nil))
+	script := "DELETE FROM tree;"
 	var e merkle.Edge
 	for i, line := range lines {
 		var hashes []byte
 		for _, h := range e.Append(merkle.Leaf(line), nil) {
 			hashes = append(hashes, h[:]...)
 		}
-		require.NoError(t, sqlitex.Execute(conn, "INSERT INTO tree VALUES (?, ?)", &sqlitex.ExecOptions{Args: []any{i, hashes}}))
+		script += fmt.Sprintf("INSERT INTO tree VALUES (%d, x'%x');", i, hashes)
 	}
 	head := e.Head()
 	signed := append(binary.BigEndian.AppendUint64(nil, uint64(head.Size)), head.Root[:]...)
 	signed = append(signed, ijson.HMAC(key, "govern log head v1", signed)...)
-	require.NoError(t, sqlitex.Execute(conn, "UPDATE meta SET value = ? WHERE name = 'head'", &sqlitex.ExecOptions{Args: []any{signed}}))
+	tamper(t, file, script+fmt.Sprintf("UPDATE meta SET value = x'%x' WHERE name = 'head'", signed))
 }
 
 func copyState(t *testing.T, file string) string {
@@ -127,19 +124,20 @@ func copyState(t *testing.T, file string) string {
 	return to
 }
 
-// tamper changes a state as somebody with an editor does, whom no trigger stops.
-func tamper(t *testing.T, file, sql string) {
-	t.Helper()
+// tamper changes a state as somebody with an editor does, whom no trigger stops, and who leaves no trace of that.
+func tamper(t require.TestingT, file, sql string) {
 	conn, err := zsqlite.OpenConn(file, zsqlite.OpenReadWrite)
 	require.NoError(t, err)
 	defer conn.Close()
-	var triggers string
-	require.NoError(t, sqlitex.ExecuteTransient(conn, "SELECT name FROM sqlite_schema WHERE type = 'trigger'", &sqlitex.ExecOptions{ResultFunc: func(stmt *zsqlite.Stmt) error {
-		triggers += "DROP TRIGGER " + stmt.ColumnText(0) + ";"
+	var drop, create string
+	require.NoError(t, sqlitex.ExecuteTransient(conn, "SELECT name, sql FROM sqlite_schema WHERE type = 'trigger'", &sqlitex.ExecOptions{ResultFunc: func(stmt *zsqlite.Stmt) error {
+		drop += "DROP TRIGGER " + stmt.ColumnText(0) + ";"
+		create += stmt.ColumnText(1) + ";"
 		return nil
 	}}))
-	require.NoError(t, sqlitex.ExecuteScript(conn, triggers, nil))
-	require.NoError(t, sqlitex.ExecuteScript(conn, sql+";", nil))
+	for _, script := range []string{drop, sql + ";", create} {
+		require.NoError(t, sqlitex.ExecuteScript(conn, script, nil))
+	}
 }
 
 // An audit that finds nothing in a sound state names each thing that was tampered with, at its place, although whoever did

@@ -13,18 +13,19 @@ type Code string
 
 // What can be wrong with the log as bytes.
 const (
-	Changed     Code = "changed"      // an entry is not what was committed
-	Dropped     Code = "dropped"      // entries are gone from inside the log
-	Inserted    Code = "inserted"     // an entry was added that was never committed there
-	Swapped     Code = "swapped"      // entries changed their places
-	Forked      Code = "forked"       // two entries have one place, or the log is another branch than a checkpoint's
-	Cut         Code = "cut"          // the end of the log is gone
-	RowDiffers  Code = "row_differs"  // the columns beside an entry say something else than it does
-	TreeDiffers Code = "tree_differs" // the tree that the state keeps is not that over its own leaves
-	HeadDiffers Code = "head_differs" // the head that the state keeps is not that of its tree, or not signed with its key
-	KeyDiffers  Code = "key_differs"  // the key beside the state is another's
-	Damaged     Code = "damaged"      // SQLite cannot read its own file
-	Untrusted   Code = "untrusted"    // no trusted key signed a checkpoint, or its signature is wrong
+	Changed       Code = "changed"        // an entry is not what was committed
+	Dropped       Code = "dropped"        // entries are gone from inside the log
+	Inserted      Code = "inserted"       // an entry was added that was never committed there
+	Swapped       Code = "swapped"        // entries changed their places
+	Forked        Code = "forked"         // two entries have one place, or the log is another branch than a checkpoint's
+	Cut           Code = "cut"            // the end of the log is gone
+	RowDiffers    Code = "row_differs"    // the columns beside an entry say something else than it does
+	TreeDiffers   Code = "tree_differs"   // the tree that the state keeps is not that over its own leaves
+	HeadDiffers   Code = "head_differs"   // the head that the state keeps is not that of its tree, or not signed with its key
+	KeyDiffers    Code = "key_differs"    // the key beside the state is another's
+	SchemaDiffers Code = "schema_differs" // triggers, indexes or tables of the state are not those that govern made
+	Damaged       Code = "damaged"        // SQLite cannot read its own file
+	Untrusted     Code = "untrusted"      // no trusted key signed a checkpoint, or its signature is wrong
 )
 
 // What can be wrong with what the entries mean.

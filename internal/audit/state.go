@@ -44,6 +44,9 @@ func State(ctx context.Context, file string, o Options) (Report, error) {
 	if err := s.complete(); err != nil {
 		return Report{}, err
 	}
+	if err := s.checkSchema(); err != nil {
+		return Report{}, err
+	}
 	unchecked, err := s.readKey(file)
 	if err != nil {
 		return Report{}, err

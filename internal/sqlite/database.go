@@ -118,7 +118,7 @@ func (db *database) explain(err error) error {
 	if err == nil || db.inMemory() {
 		return err
 	}
-	if _, ok := errors.AsType[*unverifiedError](err); ok {
+	if _, ok := errors.AsType[*unverifiedError](err); ok || errors.Is(err, errForeignSchema) {
 		return errors.Join(fmt.Errorf("%s: %w", db.name, err),
 			fmt.Errorf("something other than govern changed it, and nothing was written; see what it was with: govern log verify --state %s", db.name),
 			errors.New("keep the file as it is for whoever looks into it, and put back the newest backup with its key"))

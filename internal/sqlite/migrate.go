@@ -127,6 +127,9 @@ func prepare(ctx context.Context, conn *sqlite.Conn, db *database, getKey func(*
 	if err := migrate(conn, version); err != nil {
 		return tip, err
 	}
+	if err := checkSchema(conn); err != nil {
+		return tip, err
+	}
 	key, err := getKey(conn)
 	if err != nil {
 		return tip, err

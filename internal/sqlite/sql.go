@@ -8,6 +8,8 @@ var (
 	//go:embed sql/meta_create.sql
 	sqlMetaCreate string
 
+	//go:embed sql/schema.sql
+	sqlSchema string
 	//go:embed sql/meta_change.sql
 	sqlMetaChange string
 
