@@ -3,10 +3,51 @@ package main
 import (
 	"bytes"
 	"context"
+	"os"
+	"path/filepath"
+	"syscall"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 )
+
+// Root may write everywhere, so a test that root runs has govern go on as another user.
+const nobody = 65534
+
+func init() {
+	if os.Getenv("TEST_AS_NOBODY") != "" {
+		if err := syscall.Setuid(nobody); err != nil { // only now: who is not root may not be able to reach the test's program
+			panic(err)
+		}
+	}
+}
+
+// A state in a folder that cannot be written is read all the same, and nothing is left beside it.
+func TestVerifyWhereNothingCanBeWritten(t *testing.T) {
+	file := copyState(t, eventfulFile(t))
+	folder := filepath.Dir(file)
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	cmd := home{t, folder}.command(ctx, "govern", "log", "verify", "--state", file)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "config.yaml"), []byte(roomy), 0o644))
+	if os.Geteuid() == 0 {
+		cmd.Env = append(cmd.Env, "TEST_AS_NOBODY=1")
+		require.NoError(t, os.Chmod(filepath.Dir(folder), 0o755))
+		for _, f := range []string{file, file + ".key", folder} {
+			require.NoError(t, os.Chown(f, nobody, nobody))
+		}
+	}
+	require.NoError(t, os.Chmod(file, 0o400))
+	require.NoError(t, os.Chmod(folder, 0o500))
+	t.Cleanup(func() { require.NoError(t, os.Chmod(folder, 0o700)) })
+	out, err := cmd.CombinedOutput()
+	require.NoError(t, err, "%s", out)
+	require.Contains(t, string(out), "verified: nothing is wrong")
+	require.NotContains(t, string(out), "not checked: signatures")
+	left, err := os.ReadDir(folder)
+	require.NoError(t, err)
+	require.Len(t, left, 3, "the state, its key and the configuration")
+}
 
 // SQLite makes files beside a state also to read it. Where the disk has no room for them, people are told what to do.
 func TestVerifyOnAFullDisk(t *testing.T) {

@@ -459,15 +459,3 @@ func TestVerifyShowsTheFirstFindings(t *testing.T) {
 	require.Equal(t, exitDenied, run(t.Context(), []string{"log", "verify", "--format", "json", "-"}, strings.NewReader(export), &out, &said))
 	assert.Equal(t, 150, strings.Count(out.String(), `"code":"changed"`))
 }
-
-// A state in a folder that cannot be written is read all the same.
-func TestAuditWhereNothingCanBeWritten(t *testing.T) {
-	if os.Geteuid() == 0 {
-		t.Skip("no permission stops this user")
-	}
-	file := copyState(t, eventfulFile(t))
-	require.NoError(t, os.Chmod(file, 0o400))
-	require.NoError(t, os.Chmod(filepath.Dir(file), 0o500))
-	t.Cleanup(func() { require.NoError(t, os.Chmod(filepath.Dir(file), 0o700)) })
-	noFaults(t, file)
-}
