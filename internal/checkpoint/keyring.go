@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"slices"
 	"syscall"
+
+	"github.com/policy-dispatch/govern/internal/wholefile"
 )
 
 // Act is a change of the signing keys.
@@ -132,7 +134,7 @@ func (k *Keyring) Change(ctx context.Context, act Act, origin string, lost bool)
 	if err := k.Record.Append(ctx, act, next.Public()); err != nil {
 		return Keys{}, err
 	}
-	return next, unwritten(file, replace(file, file+".new"))
+	return next, unwritten(file, wholefile.Replace(file, file+".new"))
 }
 
 // unwritten says what to do where a key could not be written.
@@ -187,7 +189,7 @@ func (k *Keyring) match(ctx context.Context, held bool) (keys Keys, finished boo
 		return keys, false, nil
 	}
 	if fresh, err := ReadKeys(file + ".new"); held && err == nil && slices.Equal(fresh.Public(), onRecord) {
-		return fresh, true, unwritten(file, replace(file, file+".new"))
+		return fresh, true, unwritten(file, wholefile.Replace(file, file+".new"))
 	}
 	switch {
 	case missing:

@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/policy-dispatch/govern/internal/wholefile"
 )
 
 // Target is where checkpoints are kept: a file, or a URL that takes them with PUT.
@@ -91,10 +93,10 @@ func (t Target) writeFile(signed []byte) error {
 	} else if info, err := os.Lstat(file); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%s is a link to a file that is not there; see that its disk is, and write the first checkpoint to that file itself", file)
 	}
-	if err := writeWhole(file+".new", signed, 0o644); err != nil {
+	if err := wholefile.Write(file+".new", signed, 0o644); err != nil {
 		return err
 	}
-	return replace(file, file+".new")
+	return wholefile.Replace(file, file+".new")
 }
 
 // How long a PUT may take in all.
@@ -134,7 +136,7 @@ const mostTokenBytes = 8 << 10
 // readToken reads a bearer token from a file that nobody else can read. It is read anew for every use, so that it can be
 // changed.
 func readToken(file string) (string, error) {
-	b, err := readPrivate(file, "the token", mostTokenBytes)
+	b, err := wholefile.ReadSecret(file, "the token", mostTokenBytes)
 	if err != nil {
 		return "", err
 	}

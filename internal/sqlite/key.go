@@ -6,13 +6,11 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
-	"path/filepath"
-	"runtime"
 
 	"zombiezen.com/go/sqlite"
+
+	"github.com/policy-dispatch/govern/internal/wholefile"
 )
 
 const keyLength = 32
@@ -99,25 +97,9 @@ func recordedKeyID(conn *sqlite.Conn) (id []byte, err error) {
 }
 
 func readKey(file string) ([]byte, error) {
-	f, err := os.Open(file)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, fmt.Errorf("this user cannot read the store's key %s; run govern as the user who made the store", file)
-	}
+	key, err := wholefile.ReadSecret(file, "the store's key", mostKeyBytes)
 	if err != nil {
 		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	// Windows has no such bits; there the folder's access list protects the key.
-	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-		return nil, fmt.Errorf("the store's key %s can be read by others (mode %04o); close it with: chmod 600 %[1]s", file, info.Mode().Perm())
-	}
-	key, err := io.ReadAll(io.LimitReader(f, keyLength+1))
-	if err != nil {
-		return nil, fmt.Errorf("cannot read the store's key %s: %w", file, err)
 	}
 	if len(key) != keyLength {
 		return nil, fmt.Errorf("the store's key %s does not have %d bytes; restore it beside the state from the same backup or copy", file, keyLength)
@@ -125,34 +107,14 @@ func readKey(file string) ([]byte, error) {
 	return key, nil
 }
 
+// mostKeyBytes is more than any key has, so that a longer one is told by its length.
+const mostKeyBytes = 1 << 10
+
 // writeKey makes the key file durable and whole under its name, or does not make it.
 func writeKey(file string, key []byte) error {
 	unfinished := file + ".new" // no other process writes it: the caller has the write lock
-	if err := os.Remove(unfinished); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := wholefile.Write(unfinished, key, 0o600); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(unfinished, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(key)
-	if err := errors.Join(err, f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := os.Rename(unfinished, file); err != nil {
-		return err
-	}
-	return syncFolder(filepath.Dir(file))
-}
-
-// syncFolder makes the names in a folder durable.
-func syncFolder(folder string) error {
-	if runtime.GOOS == "windows" {
-		return nil // which journals names itself, and cannot sync a folder
-	}
-	f, err := os.Open(folder)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
+	return wholefile.Replace(file, unfinished)
 }
