@@ -40,45 +40,54 @@ func (d *Dispatcher) activate(ctx context.Context, p *pinned, moment time.Time) 
 		return err
 	}
 	defer release()
-	for range attempts {
-		some, err := d.activateOnce(ctx, p.Snapshot, moment)
-		if err == nil {
-			p.active.Store(true)
+	err = d.record(ctx, func(t Task) (Commit, bool, error) {
+		version, err := d.activeVersion(ctx)
+		if err != nil || version == p.Version {
+			return Commit{}, false, err
 		}
-		if !some || !errors.Is(err, ErrMoved) && !errors.Is(err, ErrTaskExists) {
+		if moment.Before(t.Updated) {
+			moment = t.Updated
+		}
+		c, err := nextActivation(t, p.Snapshot, moment)
+		return c, true, err
+	})
+	if err == nil {
+		p.active.Store(true)
+	}
+	return err
+}
+
+// activeVersion is the last that was put on record; empty if none was.
+func (d *Dispatcher) activeVersion(ctx context.Context) (string, error) {
+	last, found, err := d.store.LastEntry(ctx, "", KindActivation)
+	if err != nil || !found {
+		return "", err
+	}
+	var e ActivationEntry
+	if err := ijson.Unmarshal(last.Body, &e); err != nil {
+		return "", fmt.Errorf("the last activation in the log cannot be read: %w", err)
+	}
+	return e.PolicyVersion, nil
+}
+
+// record puts on record what concerns no task: compute gives the commit for their common row as it is, which is the zero Task
+// before the first, and false if there is nothing to do.
+func (d *Dispatcher) record(ctx context.Context, compute func(Task) (Commit, bool, error)) error {
+	for range attempts {
+		state, err := d.store.Load(ctx, TaskKey{}, Lookup{})
+		if err != nil && !errors.Is(err, ErrUnknownTask) {
+			return err
+		}
+		commit, some, err := compute(state.Task)
+		if err != nil || !some {
+			return err
+		}
+		err = d.store.Apply(ctx, commit)
+		if !errors.Is(err, ErrMoved) && !errors.Is(err, ErrTaskExists) {
 			return err
 		}
 	}
 	return ErrUnavailable
-}
-
-// activateOnce says whether there was something to put on record.
-func (d *Dispatcher) activateOnce(ctx context.Context, s *Snapshot, moment time.Time) (some bool, err error) {
-	state, err := d.store.Load(ctx, TaskKey{}, Lookup{})
-	if err != nil && !errors.Is(err, ErrUnknownTask) {
-		return false, err
-	}
-	last, found, err := d.store.LastEntry(ctx, "", KindActivation)
-	if err != nil {
-		return false, err
-	}
-	if found {
-		var e ActivationEntry
-		if err := ijson.Unmarshal(last.Body, &e); err != nil {
-			return false, fmt.Errorf("the last activation in the log cannot be read: %w", err)
-		}
-		if e.PolicyVersion == s.Version {
-			return false, nil
-		}
-	}
-	if moment.Before(state.Task.Updated) {
-		moment = state.Task.Updated
-	}
-	c, err := nextActivation(state.Task, s, moment)
-	if err != nil {
-		return false, err
-	}
-	return true, d.store.Apply(ctx, c)
 }
 
 func nextActivation(t Task, s *Snapshot, now time.Time) (Commit, error) {

@@ -2,7 +2,6 @@ package dispatch
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -44,21 +43,10 @@ func (d *Dispatcher) EverySigningKey(ctx context.Context) (keys []string, err er
 
 // RecordSigningKeys puts on record which keys sign from here on, by their public halves.
 func (d *Dispatcher) RecordSigningKeys(ctx context.Context, act string, keys []string, by string) error {
-	for range attempts {
-		state, err := d.store.Load(ctx, TaskKey{}, Lookup{})
-		if err != nil && !errors.Is(err, ErrUnknownTask) {
-			return err
-		}
-		c, err := nextKeys(state.Task, act, keys, by, d.now(state.Task))
-		if err != nil {
-			return err
-		}
-		err = d.store.Apply(ctx, c)
-		if !errors.Is(err, ErrMoved) && !errors.Is(err, ErrTaskExists) {
-			return err
-		}
-	}
-	return ErrUnavailable
+	return d.record(ctx, func(t Task) (Commit, bool, error) {
+		c, err := nextKeys(t, act, keys, by, d.now(t))
+		return c, true, err
+	})
 }
 
 func nextKeys(t Task, act string, keys []string, by string, now time.Time) (Commit, error) {
