@@ -85,20 +85,68 @@ type Vote struct {
 	Time string `json:"time"`
 }
 
-// Operation is one intended effect that was committed, under the key that names it across attempts.
-// Its identity is (tenant, task, actor, key).
+// OperationState is where an operation stands.
+type OperationState string
+
+// The states of an operation. Only Committed is final.
+const (
+	Started   OperationState = "started"   // a call is under way, until its lease ends
+	Committed OperationState = "committed" // it took place
+	Unknown   OperationState = "unknown"   // a call was made, and nobody knows what came of it
+	Absent    OperationState = "absent"    // nothing of it took place
+)
+
+// Operation is one intended effect. Its identity is (tenant, task, actor, key), or, of a call of an outside tool without a
+// key, the dispatch itself. That of a local tool comes to be as it is committed.
 type Operation struct {
-	Task      TaskKey
-	Actor     string
-	Key       string
+	// ID names it to people. It is derived from the identity.
+	ID    string
+	Task  TaskKey
+	Actor string
+	Key   string
+	// Dispatch is the step that intended it, where there is no key, and else 0.
+	Dispatch  int
 	Signature string
 	Tool      string
-	// Step is the dispatch that committed it.
+	State     OperationState
+	// Step is the dispatch that committed it or, outside, called last, and Run counts its calls from 1.
 	Step int
+	Run  int
+
+	// What follows is of outside tools alone.
+
+	// Effect is the keyed digest of the effect, whatever its key, and Definition that of the tool's definition.
+	Effect     string
+	Definition string
+	// Outward is the key that names the operation to the tool.
+	Outward string
+	// Since is when its first call was begun, which is when the tool's memory of its key begins, and Lease until when the last
+	// call is its owner's alone. After it a started operation counts as unknown.
+	Since time.Time
+	Lease time.Time
+	// Approval is the id of the approval that the call consumed.
+	Approval string
+	// Lookups counts how often the tool was asked what became of the last call, to no avail.
+	Lookups int
+	// Proposal is the call, with seals for what is sensitive, and ExactProposal, where there are any, the call itself; it goes
+	// once the operation is committed.
+	Proposal      ijson.Raw
+	ExactProposal ijson.Raw
+
 	// Result is what the call gave, with seals for what is sensitive.
 	Result ijson.Raw
 	// Exact is, where Result has seals, what a replay answers; else it is Result.
 	Exact ijson.Raw
+}
+
+// OperationID derives the name of an operation from its identity. The key is empty where the dispatch is the identity, and
+// the dispatch is 0 where the key is.
+func OperationID(task TaskKey, actor, key string, dispatch int) string {
+	identity, err := ijson.Marshal([]any{task.Tenant, task.ID, actor, key, dispatch})
+	if err != nil {
+		panic(err) // texts that came through a strict decoder
+	}
+	return "op-" + ijson.Digest("govern operation v1", identity)[:16]
 }
 
 // Record is the effect of a local write: created once, never overwritten.

@@ -30,6 +30,8 @@ type InputBudgets struct {
 type InputBudget struct {
 	Limit int64 `json:"limit"`
 	Spent int64 `json:"spent"`
+	// Reserved is what calls under way may still take.
+	Reserved int64 `json:"reserved"`
 }
 
 // After compares the budgets with what was spent.

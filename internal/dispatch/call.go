@@ -34,6 +34,8 @@ type Call struct {
 	Signature string
 	// Violations of the tool's schema.
 	Violations []Violation
+	// Sending is what a call of an outside tool goes out under; the dispatcher sets it.
+	Sending Sending
 
 	// unread is why the bytes are not I-JSON, and sensitive what stood where now there are seals.
 	unread    error

@@ -22,10 +22,11 @@ const (
 	RequireApproval Effect = "require_approval"
 	Replay          Effect = "replay"
 	Simulate        Effect = "simulate"
+	Resume          Effect = "resume"
 )
 
 // Effects are all of them.
-var Effects = []Effect{Deny, Allow, RequireApproval, Replay, Simulate}
+var Effects = []Effect{Deny, Allow, RequireApproval, Replay, Simulate, Resume}
 
 // Mode says whether effects are wanted.
 type Mode string
@@ -43,6 +44,7 @@ type Status string
 const (
 	StatusOK                  Status = "ok"
 	StatusReplayed            Status = "replayed"
+	StatusResumed             Status = "resumed"
 	StatusCancelled           Status = "cancelled"
 	StatusDeadlineExceeded    Status = "deadline_exceeded"
 	StatusBudgetExhausted     Status = "budget_exhausted"
@@ -69,12 +71,14 @@ const (
 	StatusInvalidResult  Status = "invalid_result"
 	StatusInternalError  Status = "internal_error"
 	StatusRetryExhausted Status = "retry_exhausted"
+	// StatusStarted is that of a call of an outside tool on record before its outcome is. No caller gets it.
+	StatusStarted Status = "started"
 )
 
 // effectOf holds the statuses that the core gives with one effect only.
 var effectOf = map[Status]Effect{
 	StatusOK: Allow, StatusReplayed: Replay, StatusApprovalRequired: RequireApproval,
-	StatusDryRun:    Simulate,
+	StatusDryRun: Simulate, StatusResumed: Resume,
 	StatusCancelled: Deny, StatusDeadlineExceeded: Deny, StatusBudgetExhausted: Deny, StatusInvalidProposal: Deny,
 	StatusToolDenied: Deny, StatusInvalidArguments: Deny, StatusScopeDenied: Deny, StatusResourceDenied: Deny,
 	StatusIdempotencyConflict: Deny, StatusInProgress: Deny, StatusOutcomeUnknown: Deny, StatusApprovalRejected: Deny,
@@ -86,6 +90,7 @@ var effectOf = map[Status]Effect{
 var executionOnly = map[Status]bool{
 	StatusNotFound: true, StatusTimeout: true, StatusUnavailable: true,
 	StatusInvalidResult: true, StatusInternalError: true, StatusRetryExhausted: true,
+	StatusStarted: true,
 }
 
 // CheckDenial says why no policy can deny with a status, or nil: those of the core go with one effect each, and some only

@@ -19,6 +19,9 @@ const (
 	KindReopen   Kind = "reopen"   // a person asked for a new vote
 	KindExpiry   Kind = "expiry"   // approvals passed their wall-clock limit unanswered
 	KindCancel   Kind = "cancel"   // the task was cancelled
+	// Of outside tools.
+	KindOutcome    Kind = "outcome"    // what came of a call that a decision began
+	KindSettlement Kind = "settlement" // what was found out of an operation whose outcome was not known
 	// Of no task: tenant and task are empty.
 	KindActivation Kind = "activation" // decisions are made under another policy from here on
 	KindBaseline   Kind = "baseline"   // the entries before have leaves only since now
@@ -26,7 +29,7 @@ const (
 )
 
 // Kinds are all that there are, in the order in which people read of them.
-var Kinds = []Kind{KindTask, KindDecision, KindAction, KindReview, KindReopen, KindExpiry, KindCancel, KindActivation, KindBaseline, KindKey}
+var Kinds = []Kind{KindTask, KindDecision, KindAction, KindReview, KindReopen, KindExpiry, KindCancel, KindOutcome, KindSettlement, KindActivation, KindBaseline, KindKey}
 
 // Entry is one immutable line of the record: its key, its kind and its canonical bytes. The bytes repeat key
 // and kind, and hold no number of any database, so that every store exports the same.
@@ -79,6 +82,8 @@ type DecisionEntry struct {
 	// Sealed says that seals stand in the input for what is sensitive.
 	Sealed   bool     `json:"sealed,omitzero"`
 	Decision Decision `json:"decision"`
+	// Started says what was begun, of a call of an outside tool. Status is StatusStarted then, and an outcome entry follows.
+	Started *Start `json:"started,omitzero"`
 	// Status is what the caller got: the decision's, or for an allowed call that of its execution.
 	Status    Status `json:"status"`
 	Retryable bool   `json:"retryable,omitzero"`
@@ -91,16 +96,79 @@ type DecisionEntry struct {
 	Approvals []Stand `json:"approvals,omitzero"`
 }
 
+// Start is what is on record of a call of an outside tool before its first byte is sent.
+type Start struct {
+	// Operation is the id of a write's, Run counts its calls and Effect is the digest of its effect; of a read they are absent.
+	Operation string `json:"operation,omitzero"`
+	Run       int    `json:"run,omitzero"`
+	Effect    string `json:"effect,omitzero"`
+	// Outward is the key that names the operation to the tool.
+	Outward    string `json:"outward,omitzero"`
+	Definition string `json:"definition"`
+	// Deadline is when the call is given up, and Lease until when nobody else may touch the operation.
+	Deadline string `json:"deadline"`
+	Lease    string `json:"lease"`
+	// Output is the number of bytes that are reserved for what the call may give.
+	Output int64 `json:"output"`
+}
+
+// OutcomeEntry is the body of a KindOutcome entry: what came of a call that the decision of step Dispatch began. An action
+// follows if it took place.
+type OutcomeEntry struct {
+	EntryHeader
+	Dispatch int    `json:"dispatch"`
+	CallID   string `json:"call_id"`
+	Actor    string `json:"actor"`
+	Tool     string `json:"tool"`
+	Target   string `json:"target,omitzero"`
+	// Operation is the id of a write's, Run says which of its calls this was, and State where the operation stands now.
+	Operation string         `json:"operation,omitzero"`
+	Run       int            `json:"run,omitzero"`
+	State     OperationState `json:"state,omitzero"`
+	// Status is what the caller got.
+	Status    Status   `json:"status"`
+	Retryable bool     `json:"retryable,omitzero"`
+	Reasons   []Reason `json:"reasons,omitzero"`
+	Detail    string   `json:"detail,omitzero"`
+	// Late says that the operation was settled or called anew by the time of the outcome.
+	Late bool `json:"late,omitzero"`
+	// Approvals is the one that came back, since nothing was sent.
+	Approvals []Stand `json:"approvals,omitzero"`
+}
+
+// SettlementEntry is the body of a KindSettlement entry: what was found out of an operation without calling it again. An
+// action follows if it took place.
+type SettlementEntry struct {
+	EntryHeader
+	Operation string `json:"operation"`
+	// Dispatch and CallID are those of its last call, and Run counts its calls.
+	Dispatch int    `json:"dispatch"`
+	Run      int    `json:"run"`
+	CallID   string `json:"call_id"`
+	Actor    string `json:"actor"`
+	Tool     string `json:"tool"`
+	Target   string `json:"target,omitzero"`
+	// State is Committed, Absent or, of a look-up that found nothing out, Unknown.
+	State OperationState `json:"state"`
+	// By is the operator who says so; empty where the tool's look-up does.
+	By     string `json:"by,omitzero"`
+	Reason string `json:"reason,omitzero"`
+	Detail string `json:"detail,omitzero"`
+}
+
 // ActionEntry is the body of a KindAction entry: an operation that ran.
 type ActionEntry struct {
 	EntryHeader
+	// Dispatch is the step that called an outside tool; absent where it is the entry's own.
+	Dispatch int `json:"dispatch,omitzero"`
 	CallID    string    `json:"call_id"`
 	Actor     string    `json:"actor"`
 	Tool      string    `json:"tool"`
 	Target    string    `json:"target,omitzero"`
 	Operation string    `json:"operation,omitzero"`
 	Signature string    `json:"signature"`
-	Value     ijson.Raw `json:"value"`
+	// Value is what it gave; absent where an outside tool's answer could not be kept.
+	Value ijson.Raw `json:"value,omitzero"`
 	// ValueBytes is, where Value has seals, the length of what the caller got: that is what the budget of output counts.
 	ValueBytes int       `json:"value_bytes,omitzero"`
 	Record     ijson.Raw `json:"record,omitzero"`

@@ -45,6 +45,8 @@ var (
 	// ErrNoProposal says that what a person named a call by is none.
 	ErrNoProposal      = &Error{Misuse, "invalid_proposal", "this is not a proposal"}
 	ErrUnknownApproval = &Error{Misuse, "unknown_approval", "there is no such approval"}
+	// ErrUnknownOperation says that there is no operation of an id.
+	ErrUnknownOperation = &Error{Misuse, "unknown_operation", "there is no such operation; list them with govern operations list"}
 	// ErrUnknownContent says that nothing is kept under a digest.
 	ErrUnknownContent = &Error{Misuse, "unknown_content", "nothing is kept under this digest"}
 	// ErrUnknownRow says that a listing was to begin or to end at a row that the store does not have.

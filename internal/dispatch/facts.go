@@ -129,6 +129,8 @@ type InputState struct {
 	Budgets      InputBudgets    `json:"budgets"`
 	Approval     *InputApproval  `json:"approval"`
 	Operation    *InputOperation `json:"operation"`
+	Unsettled    *OperationState `json:"unsettled"`
+	WriteStarted bool            `json:"write_started"`
 	Pending      InputPending    `json:"pending"`
 	TargetExists bool            `json:"target_exists"`
 }
@@ -145,9 +147,10 @@ type InputApproval struct {
 
 // InputOperation is input.state.operation.
 type InputOperation struct {
-	State         string `json:"state"`
-	SameSignature bool   `json:"same_signature"`
-	HasResult     bool   `json:"has_result"`
+	State         OperationState `json:"state"`
+	SameSignature bool           `json:"same_signature"`
+	HasResult     bool           `json:"has_result"`
+	Repeatable    bool           `json:"repeatable"`
 }
 
 // InputPending is input.state.pending.
@@ -197,7 +200,7 @@ func (f *Facts) Input() Input {
 			ExpiresAt: moment(a.ExpiresAt), PolicyVersion: a.PolicyVersion, Mode: a.Mode}
 	}
 	if o := f.Operation; o != nil {
-		in.State.Operation = &InputOperation{State: "committed", SameSignature: o.Signature == f.Call.Signature, HasResult: len(o.Result) > 0}
+		in.State.Operation = &InputOperation{State: o.State, SameSignature: o.Signature == f.Call.Signature, HasResult: len(o.Result) > 0}
 	}
 	return in
 }

@@ -140,5 +140,5 @@ func (in Input) runnable() error {
 }
 
 func (o *InputOperation) replayable() bool {
-	return o != nil && o.State == "committed" && o.SameSignature && o.HasResult
+	return o != nil && o.State == Committed && o.SameSignature && o.HasResult
 }

@@ -108,9 +108,20 @@ func (c *Commit) keep(f Facts, o Outcome) {
 			Value: or(o.SealedRecord, o.Record), Exact: exactBeside(o.SealedRecord, o.Record)}
 	}
 	if f.Call.Key != "" {
-		c.Operation = &Operation{Task: f.Task.TaskKey, Actor: f.Task.Actor, Key: f.Call.Key, Signature: f.Call.Signature,
-			Tool: f.Call.Tool, Step: f.Step, Result: or(o.SealedValue, o.Value), Exact: exactBeside(o.SealedValue, o.Value)}
+		c.operate(f.Operation, Operation{Task: f.Task.TaskKey, Actor: f.Task.Actor, Key: f.Call.Key, Signature: f.Call.Signature,
+			Tool: f.Call.Tool, State: Committed, Step: f.Step, Run: 1, Result: or(o.SealedValue, o.Value), Exact: exactBeside(o.SealedValue, o.Value)})
 	}
+}
+
+// operate makes an operation's next row. The old one is nil, or one of which nothing took place.
+func (c *Commit) operate(old *Operation, next Operation) {
+	change := &OperationChange{Operation: next}
+	if old != nil {
+		change.From, change.FromRun = old.State, old.Run
+		change.Run = old.Run + 1
+	}
+	change.ID = OperationID(next.Task, next.Actor, next.Key, next.Dispatch)
+	c.Operation = change
 }
 
 // ask makes the approval that a person is to see, or puts the one that is there under the present terms.

@@ -50,10 +50,12 @@ type Reader interface {
 	// Entries.
 	ApprovalsIn(ctx context.Context, tenant, task string, waiting bool, span Span[string]) iter.Seq2[Approval, error]
 	// Records lists what the local writes of a tenant's tasks created, by task, tool and target, and Operations a tenant's
-	// committed operations by task, step and key. An empty task means every task. Exact bytes come with them to who has the
+	// operations, by task, step and key; no states means every state. An empty task means every task. Exact bytes come with them to who has the
 	// store's key.
 	Records(ctx context.Context, tenant, task string) ([]Record, error)
-	Operations(ctx context.Context, tenant, task string) ([]Operation, error)
+	Operations(ctx context.Context, tenant, task string, states ...OperationState) ([]Operation, error)
+	// Operation finds an operation by its id, with its exact bytes, and gives ErrUnknownOperation if there is none.
+	Operation(ctx context.Context, tenant, id string) (Operation, error)
 	// Entries gives entries in the order of their commits, which within a task is that of step and number. It reads in
 	// short transactions, so that a slow consumer holds nothing up. An empty task means every task of the tenant.
 	Entries(ctx context.Context, tenant, task string) iter.Seq2[Entry, error]
@@ -89,6 +91,8 @@ type State struct {
 	Operation    *Operation
 	Pending      int
 	TargetExists bool
+	// Open are the operations of the task that are started or unknown, without their exact bytes, by the step of their last call.
+	Open []Operation
 }
 
 // Commit is every row of one change, as one value. The store applies it whole or not at all.
@@ -98,9 +102,9 @@ type Commit struct {
 	// Task is the task's row after the change; its Revision is Revision + 1.
 	Task      Task
 	Approvals []ApprovalChange
-	// Operation and Record are created; that another exists already fails the commit.
-	Operation *Operation
-	Record    *Record
+	Operation *OperationChange
+	// Record is created; that another exists already fails the commit.
+	Record *Record
 	// Contents are kept for good, unless they are already.
 	Contents []Content
 	Entries  []Entry
@@ -111,6 +115,14 @@ type Content struct {
 	// Digest is the lower-case hex SHA-256 of Bytes.
 	Digest string
 	Bytes  []byte
+}
+
+// OperationChange is an operation's row after a change, and the state and run that the row must have had before. An empty
+// From creates the row. At most one started or unknown operation of a task has one effect.
+type OperationChange struct {
+	Operation
+	From    OperationState
+	FromRun int
 }
 
 // ApprovalChange is an approval's row after a change, and the state that the row must have had before.

@@ -43,6 +43,8 @@ type Task struct {
 	Steps int
 	// Spent is what the runs so far took.
 	Spent Spent
+	// InFlight are the calls of outside tools whose outcome is not on record, by step. Each reserves what it may give.
+	InFlight []InFlight
 	// Cancelled is terminal.
 	Cancelled bool
 	// Deadline is when the task's time is up; zero means never.
@@ -53,6 +55,16 @@ type Task struct {
 	Entries int
 	// Revision guards changes; 0 means that the task does not exist yet.
 	Revision int64
+}
+
+// InFlight is a call of an outside tool that was begun.
+type InFlight struct {
+	// Step is the dispatch that began it.
+	Step int `json:"step"`
+	// Lease is when it ends at the latest, whatever becomes of this process: an RFC 3339 time as FormatTime writes it.
+	Lease string `json:"lease"`
+	// Output is the number of bytes that it may give, which are reserved until the lease ends.
+	Output int64 `json:"output,omitzero"`
 }
 
 // Profile is what the dispatcher itself needs of a profile; the tools and resource sets that it permits are

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
@@ -34,6 +35,10 @@ type Definition struct {
 	Description string `json:"description"`
 	// Local names the operation inside this process that the tool runs.
 	Local string `json:"local,omitzero"`
+	// Outside says, in the words of its adapter, how a tool that is not in this process is reached.
+	Outside ijson.Raw `json:"outside,omitzero"`
+	// Recovery says how the outcome of an outside write is found out that nobody heard of.
+	Recovery Recovery `json:"recovery,omitzero"`
 	// Schema is the JSON Schema (2020-12) of the arguments.
 	Schema ijson.Raw `json:"schema"`
 	// Output is the JSON Schema (2020-12) of what the tool gives; nil means anything.
@@ -61,8 +66,27 @@ type Definition struct {
 	Limits ToolLimits `json:"limits,omitzero"`
 }
 
+// Recovery is what a tool states of calls whose outcome is not known. The zero value leaves them to an operator.
+type Recovery struct {
+	// Retention is how long the tool remembers the key of a call from the first one on: so long it can be repeated. 0 means that
+	// it cannot.
+	Retention Millis `json:"retention_ms,omitzero"`
+	// Lookup says that the tool can be asked what became of a call, and Settle how long after a call could last have been sent
+	// its word that nothing did may still be premature.
+	Lookup bool   `json:"lookup,omitzero"`
+	Settle Millis `json:"settle_ms,omitzero"`
+}
+
+// Millis is a length of time in milliseconds.
+type Millis int64
+
+// Duration is the same time.
+func (m Millis) Duration() time.Duration { return time.Duration(m) * time.Millisecond }
+
 // ToolLimits bound what a tool gives.
 type ToolLimits struct {
+	// Time bounds a call of an outside tool, which must have one.
+	Time Millis `json:"time_ms,omitzero"`
 	// OutputBytes bounds the canonical form of the value; 0 means no other limit than that of every JSON value.
 	OutputBytes int `json:"output_bytes,omitzero"`
 }
@@ -92,15 +116,48 @@ type Tool interface {
 	Check(arguments ijson.Raw) []Violation
 	// CheckOutput compares the canonical form of a value with the output schema; nil means that they match.
 	CheckOutput(value ijson.Raw) []Violation
-	// Run carries out a call whose arguments passed Check. It must not keep an effect of its own: a write
-	// returns the record to create as a value, and the store commits it with the decision.
+	// Project removes from the canonical form of a value what is not to be told. A saved value passes it again when it is replayed.
+	Project(value ijson.Raw) ijson.Raw
+	// Run carries out a call whose arguments passed Check. A tool inside this process must not keep an effect of its own: a write
+	// returns the record to create as a value, and the store commits it with the decision. An outside tool sends what
+	// call.Sending lets it, once, and says of a write what is known of it.
 	Run(ctx context.Context, call Call) Outcome
+}
+
+// Finder is an outside tool that can be asked what became of a call.
+type Finder interface {
+	// Find asks, and changes nothing. It says Committed, Absent or Unknown.
+	Find(ctx context.Context, call Call) Finding
+}
+
+// Finding is what a tool says has become of a call.
+type Finding struct {
+	State OperationState
+	// Value is what the call gave, if it is committed and the tool says so.
+	Value ijson.Raw
+	// Detail explains to people what was not understood.
+	Detail string
+}
+
+// Sending is what a call of an outside tool goes out under.
+type Sending struct {
+	// Key names the operation to the tool, across repetitions; empty for a read.
+	Key string
+	// Fence must be asked directly before the first byte, and before every later one of a write. Its error forbids to send.
+	Fence func() error
 }
 
 // Outcome is what came of running a tool.
 type Outcome struct {
-	// Status is StatusOK, StatusNotFound, StatusTimeout, StatusOutcomeUnknown or StatusInternalError.
+	// Status is StatusOK, StatusNotFound, StatusTimeout, StatusOutcomeUnknown or StatusInternalError; of an outside tool also
+	// StatusUnavailable and StatusInvalidResult.
 	Status Status
+	// Sent says that a byte of a call to an outside tool may have left this process.
+	Sent bool
+	// State is what is known of an outside write: Committed, Absent or Unknown, which an empty one means as well.
+	State OperationState
+	// Reasons tell the caller of a refusal by an outside tool.
+	Reasons []Reason
 	// Ran says that the operation took place, whatever the caller is told; there is an action only then.
 	Ran bool
 	// Retryable says that the same call may be proposed again.

@@ -42,6 +42,9 @@ func (t local) CheckOutput(value ijson.Raw) []dispatch.Violation {
 	return t.output.check(value)
 }
 
+// Project gives all of it: a local tool gives nothing that is not to be told.
+func (t local) Project(value ijson.Raw) ijson.Raw { return value }
+
 func (t local) Run(_ context.Context, call dispatch.Call) dispatch.Outcome {
 	run, settled := t.prepare(call)
 	if run == nil {
