@@ -80,7 +80,7 @@ func (s *system) taskView(t dispatch.Task, pending int) taskView {
 
 // budgets are those of a task's profile, with what the task has spent of each.
 func (s *system) budgets(t dispatch.Task) dispatch.InputBudgets {
-	return dispatch.Budgets(s.config.Profiles[t.Profile].Budgets).After(t.Spent)
+	return dispatch.Budgets(s.config.Profiles[t.Profile].Budgets).After(t, time.Now())
 }
 
 // budgetRows names each stated budget and says what is spent of it.

@@ -76,9 +76,10 @@ type Lookup struct {
 	// Signature and Mode find the latest approval of this exact call.
 	Signature string
 	Mode      Mode
-	// Actor and Key find the operation.
-	Actor string
-	Key   string
+	// Actor and Key find the operation, or Actor and Dispatch where it has no key.
+	Actor    string
+	Key      string
+	Dispatch int
 	// Tool and Target find out whether a record exists.
 	Tool   string
 	Target string
