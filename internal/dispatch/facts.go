@@ -202,7 +202,7 @@ func (f *Facts) Input() Input {
 			ExpiresAt: moment(a.ExpiresAt), PolicyVersion: a.PolicyVersion, Mode: a.Mode}
 	}
 	if o := f.Operation; o != nil {
-		in.State.Operation = &InputOperation{State: o.stateAt(f.Now), SameSignature: o.Signature == f.Call.Signature, HasResult: len(o.Result) > 0,
+		in.State.Operation = &InputOperation{State: o.StateAt(f.Now), SameSignature: o.Signature == f.Call.Signature, HasResult: len(o.Result) > 0,
 			Repeatable: f.repeatable(o)}
 	}
 	for i := range f.Open {
@@ -216,7 +216,7 @@ func (f *Facts) beside(in *InputState, o *Operation) {
 	if f.Operation != nil && o.ID == f.Operation.ID {
 		return
 	}
-	state := o.stateAt(f.Now)
+	state := o.StateAt(f.Now)
 	in.WriteStarted = in.WriteStarted || state == Started
 	if o.Effect == f.Call.Effect && (in.Unsettled == nil || state == Unknown) {
 		in.Unsettled = &state
@@ -226,15 +226,15 @@ func (f *Facts) beside(in *InputState, o *Operation) {
 // unsettled is the other operation of this very effect whose outcome is not known, or nil.
 func (f *Facts) unsettled() *Operation {
 	for i := range f.Open {
-		if o := &f.Open[i]; o.Effect == f.Call.Effect && o.stateAt(f.Now) == Unknown {
+		if o := &f.Open[i]; o.Effect == f.Call.Effect && o.StateAt(f.Now) == Unknown {
 			return o
 		}
 	}
 	return nil
 }
 
-// stateAt is where an operation stands at a moment: nobody hears any more of a call whose lease has ended.
-func (o *Operation) stateAt(now time.Time) OperationState {
+// StateAt is where an operation stands at a moment: nobody hears any more of a call whose lease has ended.
+func (o *Operation) StateAt(now time.Time) OperationState {
 	if o.State == Started && now.After(o.Lease) {
 		return Unknown
 	}

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"time"
+
+	"github.com/policy-dispatch/govern/internal/failpoint"
 )
 
 // A call of an outside tool is on record as started before its first byte is sent, and the task is not held while it is under
@@ -24,7 +26,10 @@ func (d *Dispatcher) start(ctx context.Context, f Facts, decision Decision) (*Be
 	if err != nil {
 		return nil, err
 	}
-	return &begun, d.store.Apply(ctx, c)
+	failpoint.Here("before the start")
+	err = d.store.Apply(ctx, c)
+	failpoint.Here("after the start")
+	return &begun, err
 }
 
 // toConsume is the approval that a call uses up, with the exact bytes that it gets back if nothing is sent.
@@ -100,6 +105,8 @@ func (d *Dispatcher) send(ctx context.Context, tool Tool, b *Begun) Outcome {
 		}
 		return nil
 	}}
+	failpoint.Here("before the call")
+	defer failpoint.Here("after the call")
 	return tool.Run(calling, call)
 }
 
@@ -174,7 +181,10 @@ func (d *Dispatcher) conclude(ctx context.Context, b *Begun, o Outcome) (Result,
 		if err != nil {
 			return Result{}, err
 		}
-		if err = d.store.Apply(ctx, commit); !errors.Is(err, ErrMoved) {
+		failpoint.Here("before the outcome")
+		err = d.store.Apply(ctx, commit)
+		failpoint.Here("after the outcome")
+		if !errors.Is(err, ErrMoved) {
 			return result, err
 		}
 	}

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/policy-dispatch/govern/internal/failpoint"
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
@@ -36,7 +37,7 @@ type Resolution struct {
 
 // askable is the operation that keeps a call from running because its outcome is not known.
 func (f *Facts) askable() *Operation {
-	if o := f.Operation; o != nil && o.stateAt(f.Now) == Unknown {
+	if o := f.Operation; o != nil && o.StateAt(f.Now) == Unknown {
 		return o
 	}
 	return f.unsettled()
@@ -68,7 +69,7 @@ func (d *Dispatcher) LookUp(ctx context.Context, tenant, id string) (Operation, 
 		return o, err
 	}
 	snap := d.snapshot.Load()
-	switch state := o.stateAt(d.now(t)); {
+	switch state := o.StateAt(d.now(t)); {
 	case state == Started:
 		return o, o.underWay()
 	case state == Committed:
@@ -167,7 +168,7 @@ func (d *Dispatcher) Resolve(ctx context.Context, tenant, id string, r Resolutio
 		return o, err
 	}
 	err = d.settle(ctx, o, func(now Operation, at time.Time) (settlement, error) {
-		switch state := now.stateAt(at); {
+		switch state := now.StateAt(at); {
 		case state == Committed:
 			return settlement{}, ErrOperationSettled
 		case state == Started:
@@ -259,6 +260,7 @@ func (d *Dispatcher) settle(ctx context.Context, o Operation, compute func(Opera
 			return Commit{}, false, err
 		}
 		c, err := nextSettlement(state, s, now)
+		failpoint.Here("before a settlement")
 		return c, true, err
 	})
 }
