@@ -193,6 +193,27 @@ func (d *Dispatcher) Resolve(ctx context.Context, tenant, id string, r Resolutio
 	return d.store.Operation(ctx, tenant, id)
 }
 
+// ResolveCall is Resolve for the operation that keeps exactly this call from running.
+func (d *Dispatcher) ResolveCall(ctx context.Context, p Principal, task string, proposal []byte, r Resolution) (Operation, error) {
+	snap := d.snapshot.Load()
+	call, err := snap.read(proposal, 0)
+	if err != nil {
+		return Operation{}, err
+	}
+	f, _, err := d.facts(ctx, judging{snap: snap, key: TaskKey{Tenant: p.Tenant, ID: task}, principal: p, call: call})
+	if err != nil {
+		return Operation{}, err
+	}
+	o := f.askable()
+	if o == nil {
+		o = f.Operation
+	}
+	if o == nil {
+		return Operation{}, ErrUnknownOperation
+	}
+	return d.Resolve(ctx, p.Tenant, o.ID, r)
+}
+
 // resolved makes of an operator's word an outcome that can be kept. A result must be one that the tool, as it is now, can give.
 func (d *Dispatcher) resolved(snap *pinned, o *Operation, r Resolution) (Outcome, error) {
 	outcome := Outcome{Status: StatusInvalidResult, State: r.State, Ran: r.State == Committed}
