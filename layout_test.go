@@ -42,7 +42,7 @@ var mayImport = map[string][]string{
 	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},
-	"cmd/govern": {".", "internal/audit", "internal/checkpoint", "internal/config", "internal/cursor", "internal/dispatch", "internal/ijson", "internal/journal", "internal/merkle", "internal/nearest",
+	"cmd/govern": {".", "internal/audit", "internal/checkpoint", "internal/config", "internal/cursor", "internal/dispatch", "internal/failpoint", "internal/ijson", "internal/journal", "internal/merkle", "internal/nearest",
 		"internal/opa", "internal/scenario", "internal/snapshot", "internal/sqlite", "internal/tools", "internal/watch"},
 	"bench/stock": {},
 	"bench":       {".", "bench/stock", "internal/audit", "internal/config", "internal/dispatch", "internal/ijson", "internal/merkle", "internal/snapshot", "internal/sqlite"},

@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/failpoint"
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
@@ -93,7 +94,7 @@ func (a *app) operationsList() *cobra.Command {
 		}
 		l := a.list(f, "OPERATION", "STATE", "TASK", "STEP", "TOOL", "TARGET", "KEY", "SINCE")
 		for _, o := range found {
-			v := operationOf(o, time.Now())
+			v := operationOf(o, failpoint.Now())
 			if err := l.add(v, v.Operation, string(v.State), v.Task, fmt.Sprint(v.Step), v.Tool, v.Target, shorten(v.Key, 60), v.Since); err != nil {
 				return err
 			}
@@ -135,7 +136,7 @@ func (s *system) operation(cmd *cobra.Command, id string) (dispatch.Operation, e
 }
 
 func (a *app) showOperation(cmd *cobra.Command, s *system, f *format, o dispatch.Operation) error {
-	v := operationOf(o, time.Now())
+	v := operationOf(o, failpoint.Now())
 	if f.json() {
 		return writeJSON(a.stdout, v)
 	}
@@ -227,7 +228,7 @@ goes on record, also if it is none. Nothing is called again.`,
 		if err := a.showOperation(cmd, s, f, o); err != nil {
 			return err
 		}
-		if o.StateAt(time.Now()) == dispatch.Unknown {
+		if o.StateAt(failpoint.Now()) == dispatch.Unknown {
 			return quietError(exitUnknown)
 		}
 		return nil
@@ -281,7 +282,7 @@ once the call's lease and the tool's settle time are over. If you are wrong, the
 			return err
 		}
 		if f.json() {
-			return writeJSON(a.stdout, operationOf(o, time.Now()))
+			return writeJSON(a.stdout, operationOf(o, failpoint.Now()))
 		}
 		fmt.Fprintf(a.stdout, "operation %s is on record as %s\n", o.ID, o.State)
 		return nil

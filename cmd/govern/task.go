@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/failpoint"
 )
 
 // withState makes a command that works on the state that is there.
@@ -70,7 +71,7 @@ func (s *system) taskView(state dispatch.State) taskView {
 	v := taskView{Task: t.ID, Profile: t.Profile, Actor: t.Actor, State: "active", Steps: t.Steps,
 		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Budgets: s.budgets(t), Pending: state.Pending, UpdatedAt: dispatch.FormatTime(t.Updated)}
 	for _, o := range state.Open {
-		if o.StateAt(time.Now()) == dispatch.Started {
+		if o.StateAt(failpoint.Now()) == dispatch.Started {
 			v.Started++
 		} else {
 			v.Unknown++
@@ -104,7 +105,7 @@ func (v taskView) operations() []string {
 
 // budgets are those of a task's profile, with what the task has spent of each.
 func (s *system) budgets(t dispatch.Task) dispatch.InputBudgets {
-	return dispatch.Budgets(s.config.Profiles[t.Profile].Budgets).After(t, time.Now())
+	return dispatch.Budgets(s.config.Profiles[t.Profile].Budgets).After(t, failpoint.Now())
 }
 
 // budgetRows names each stated budget and says what is spent of it.

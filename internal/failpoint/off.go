@@ -4,5 +4,10 @@
 // the tag failpoints has any; in others they are nothing.
 package failpoint
 
+import "time"
+
+// Now is the time.
+func Now() time.Time { return time.Now() }
+
 // Here is a place where the process can be killed.
 func Here(string) {}
