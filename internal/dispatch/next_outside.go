@@ -116,8 +116,10 @@ func NextOutcome(s State, b Begun, o Outcome, now time.Time) (Commit, Result, er
 	return c, result, nil
 }
 
-// lateReason tells of an outcome that others had already acted without.
-var lateReason = Reason{Code: "late_outcome", Message: "the outcome came after the operation had been settled or called anew; somebody must compare the record with the tool"}
+// LateOutcome is the code of the reason that a result has whose outcome came after others had acted without it. Somebody must look.
+const LateOutcome = "late_outcome"
+
+var lateReason = Reason{Code: LateOutcome, Message: "the outcome came after the operation had been settled or called anew; somebody must compare the record with the tool"}
 
 // land ends the call's being in flight: what was reserved is free, and what it gave is spent.
 func (c *Commit) land(b Begun, o Outcome) {
