@@ -69,15 +69,15 @@ func (s *Spent) run(cost int64, value ijson.Raw) {
 	s.Output += int64(len(value))
 }
 
-// affordable says whether the budgets have room for the call. How much it will give is not known before.
+// affordable says whether the budgets have room for the call, beside those under way. How much it will give is not known before.
 func (in Input) affordable() error {
 	b := in.State.Budgets
 	switch {
-	case b.Cost != nil && b.Cost.Spent+in.Tool.Cost > b.Cost.Limit:
+	case b.Cost != nil && b.Cost.Spent+b.Cost.Reserved+in.Tool.Cost > b.Cost.Limit:
 		return malformed("the budget of cost is spent")
-	case b.Attempts != nil && b.Attempts.Spent >= b.Attempts.Limit:
+	case b.Attempts != nil && b.Attempts.Spent+b.Attempts.Reserved >= b.Attempts.Limit:
 		return malformed("the budget of attempts is spent")
-	case b.Output != nil && b.Output.Spent >= b.Output.Limit:
+	case b.Output != nil && b.Output.Spent+b.Output.Reserved >= b.Output.Limit:
 		return malformed("the budget of output is spent")
 	}
 	return nil
