@@ -65,7 +65,8 @@ func TestUpgradeFromVersion1(t *testing.T) {
 	operations, err := s.Operations(t.Context(), "default", "")
 	require.NoError(t, err)
 	of := func(key string, step int, result ijson.Raw) dispatch.Operation {
-		return dispatch.Operation{Task: named("labels-1"), Actor: "learner", Key: key, Signature: "sig", Tool: "record_draft", Step: step, Result: result}
+		return dispatch.Operation{ID: dispatch.OperationID(named("labels-1"), "learner", key, 0), Task: named("labels-1"), Actor: "learner", Key: key,
+			Signature: "sig", Tool: "record_draft", State: dispatch.Committed, Step: step, Run: 1, Result: result}
 	}
 	assert.Equal(t, []dispatch.Operation{of("draft-1", 1, ijson.Raw(`{"draft_id":"d"}`)), of("draft-2", 2, nil)}, operations)
 	records, err := s.Records(t.Context(), "default", "")

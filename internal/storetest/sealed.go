@@ -32,10 +32,10 @@ var sealed = []part{
 		require.NoError(t, err)
 		assert.Equal(t, c.Approvals[0].Approval, found)
 		state := load(t, s, task.TaskKey, dispatch.Lookup{Signature: "signature-1", Mode: dispatch.Enforce, Actor: "learner", Key: "draft-1"})
-		assert.Equal(t, c.Operation, state.Operation)
+		assert.Equal(t, &c.Operation.Operation, state.Operation)
 		assert.Nil(t, state.Approval.Exact)
 		all := everything(t, s)
-		assert.Equal(t, []dispatch.Operation{*c.Operation}, all.Operations)
+		assert.Equal(t, []dispatch.Operation{c.Operation.Operation}, all.Operations)
 		assert.Equal(t, []dispatch.Record{*c.Record}, all.Records)
 		assert.Nil(t, all.Approvals[0].Exact)
 		for a, err := range s.ApprovalsIn(t.Context(), tenant, "", false, dispatch.Span[string]{}) {

@@ -93,6 +93,7 @@ var tasks = []part{
 			c.Entries[0].Body = []byte(odd)
 			c.Operation = operation(c.Task, "key")
 			c.Operation.Key, c.Operation.Result = odd, []byte(odd)
+			c.Operation = named(c.Operation.Operation)
 			c.Record = record(c.Task, "target")
 			c.Record.Target, c.Record.Value = odd, []byte(odd)
 			a := ask(c.Task, "approval", "signature")
@@ -104,7 +105,7 @@ var tasks = []part{
 			got := load(t, s, c.Task.TaskKey, dispatch.Lookup{
 				Signature: odd, Mode: dispatch.Enforce, Actor: "learner", Key: odd, Tool: "record_draft", Target: odd})
 			assert.Equal(t, dispatch.State{
-				Task: c.Task, Approval: &a.Approval, Operation: c.Operation, Pending: 1, TargetExists: true}, got)
+				Task: c.Task, Approval: &a.Approval, Operation: &c.Operation.Operation, Pending: 1, TargetExists: true}, got)
 			assert.Equal(t, c.Entries, read(t, s, c.Task.Tenant, odd))
 			records, err := s.Records(t.Context(), c.Task.Tenant, odd)
 			require.NoError(t, err)
