@@ -108,7 +108,9 @@ func TestFilter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []dispatch.Kind
 			for kind, e := range specimens(t) {
-				if c.filter.Match(e) {
+				wanted, err := c.filter.Match(t.Context(), record{}, e)
+				require.NoError(t, err)
+				if wanted {
 					got = append(got, kind)
 				}
 			}
@@ -122,7 +124,9 @@ func TestFilterOnForeignBytes(t *testing.T) {
 	for _, body := range []string{``, `{`, `null`, `[]`, `{"actor":7,"time":null}`} {
 		e := dispatch.Entry{Body: ijson.Raw(body)}
 		for _, f := range []Filter{{Actors: []string{""}}, {Actors: []string{"7"}}, {Since: time.Unix(0, 0)}, {Until: time.Now()}} {
-			assert.False(t, f.Match(e), body)
+			wanted, err := f.Match(t.Context(), record{}, e)
+			require.NoError(t, err)
+			assert.False(t, wanted, body)
 		}
 	}
 }
