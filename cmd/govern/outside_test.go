@@ -45,7 +45,7 @@ func (o *outsider) CheckOutput(ijson.Raw) []dispatch.Violation { return nil }
 
 func (o *outsider) Run(ctx context.Context, c dispatch.Call) dispatch.Outcome {
 	if err := c.Sending.Fence(); err != nil {
-		return refused
+		return unsent
 	}
 	o.mu.Lock()
 	o.got = append(o.got, c)
@@ -89,7 +89,7 @@ var (
 	landed  = dispatch.Outcome{Status: dispatch.StatusOK, Sent: true, Ran: true, State: dispatch.Committed, Value: ijson.Raw(`{"value":{"id":"p-7"}}`)}
 	answer7 = dispatch.Outcome{Status: dispatch.StatusOK, Sent: true, Ran: true, Value: ijson.Raw(`{"value":7}`)}
 	lost    = dispatch.Outcome{Status: dispatch.StatusOutcomeUnknown, Sent: true, State: dispatch.Unknown}
-	refused = dispatch.Outcome{Status: dispatch.StatusUnavailable, Retryable: true, State: dispatch.Absent}
+	unsent  = dispatch.Outcome{Status: dispatch.StatusUnavailable, Retryable: true, State: dispatch.Absent}
 	denied  = dispatch.Outcome{Status: dispatch.StatusUnavailable, Sent: true, State: dispatch.Absent}
 )
 
@@ -114,7 +114,7 @@ func (l *lab) outside(tool string, changes ...func(*dispatch.Definition)) *outsi
 func byRule(d *dispatch.Definition)    { d.Approval = dispatch.ByRule }
 func keyless(d *dispatch.Definition)   { d.Key = "" }
 func remembers(d *dispatch.Definition) { d.Recovery.Retention = 3_600_000 }
-func asked(d *dispatch.Definition)     { d.Recovery = dispatch.Recovery{Lookup: true, Settle: 30_000} }
+func findable(d *dispatch.Definition)     { d.Recovery = dispatch.Recovery{Lookup: true, Settle: 30_000} }
 
 // begin proposes and returns once the tool has the call, which waits there until end is called with what comes of it.
 func (l *lab) begin(o *outsider, proposal string) (end func(dispatch.Outcome) dispatch.Result) {
@@ -297,7 +297,7 @@ func TestResume(t *testing.T) {
 	assert.Equal(t, dispatch.StatusOutcomeUnknown, dry.Status, "nothing is called again in a dry run")
 	assert.Equal(t, dispatch.StatusOutcomeUnknown, l.propose(draft("d4", "idempotency_key", "draft-2")).Status, "another key is another operation, and the tool does not know it")
 
-	o.does(refused)
+	o.does(unsent)
 	assert.Equal(t, dispatch.StatusUnavailable, l.propose(draft("d5")).Status)
 	assert.Equal(t, dispatch.Unknown, l.onlyOperation().State, "that this call did nothing says nothing of the first")
 
@@ -341,7 +341,7 @@ func TestRetryResumes(t *testing.T) {
 // A tool that can be asked settles what is unknown, once it can know.
 func TestLookUp(t *testing.T) {
 	l := newLab(t)
-	o := l.outside("record_draft", asked, byRule)
+	o := l.outside("record_draft", findable, byRule)
 	o.find = func(c dispatch.Call) dispatch.Finding { return dispatch.Finding{State: dispatch.Absent} }
 	o.does(lost)
 	l.propose(draft("d1"))
@@ -372,23 +372,29 @@ func TestLookUp(t *testing.T) {
 // An absence frees the key: the same call runs, and another may use it.
 func TestLookUpFindsNothing(t *testing.T) {
 	l := newLab(t)
-	o := l.outside("record_draft", asked, byRule)
+	o := l.outside("record_draft", findable, byRule)
 	o.find = func(c dispatch.Call) dispatch.Finding { return dispatch.Finding{State: dispatch.Absent} }
 	o.does(lost)
 	l.propose(draft("d1"))
 	l.pass(time.Minute)
 	o.does(landed)
-	assert.Equal(t, dispatch.StatusOK, l.propose(draft("d2", "body", "Corrected.")).Status)
+	corrected := draft("d2", "body", "Corrected.")
+	assert.Equal(t, dispatch.StatusIdempotencyConflict, l.propose(corrected).Status, "the key is still that of a call of which nobody knows")
+	assert.Zero(t, o.asks)
+	at, err := l.dispatcher.LookUp(t.Context(), l.who.Tenant, l.onlyOperation().ID)
+	require.NoError(t, err)
+	assert.Equal(t, dispatch.Absent, at.State)
+	assert.Equal(t, dispatch.StatusOK, l.propose(corrected).Status)
 	assert.Equal(t, 2, o.calls())
-	at := l.onlyOperation()
-	assert.Equal(t, 2, at.Run)
+	assert.Equal(t, 2, l.onlyOperation().Run)
+	assert.NotEqual(t, o.keys()[0], o.keys()[1], "the tool would take it for the first call")
 	assert.Equal(t, dispatch.StatusIdempotencyConflict, l.propose(draft("d3")).Status)
 }
 
 // Looking up is bounded, and never done in a dry run or for what is denied otherwise.
 func TestLookUpsAreBounded(t *testing.T) {
 	l := newLab(t, budget(50))
-	o := l.outside("record_draft", asked, byRule)
+	o := l.outside("record_draft", findable, byRule)
 	o.find = func(dispatch.Call) dispatch.Finding { return dispatch.Finding{State: dispatch.Unknown} }
 	o.does(lost)
 	l.propose(draft("d1"))
@@ -407,14 +413,14 @@ func TestLookUpsAreBounded(t *testing.T) {
 // A look-up says absent while the owner is paused before its first byte: the owner must not send any more when it wakes up.
 func TestThePausedOwnerSendsNothing(t *testing.T) {
 	l := newLab(t)
-	o := l.outside("record_draft", asked, byRule)
+	o := l.outside("record_draft", findable, byRule)
 	paused, wake := make(chan struct{}), make(chan struct{})
 	o.find = func(dispatch.Call) dispatch.Finding { return dispatch.Finding{State: dispatch.Absent} }
 	o.run = func(_ context.Context, c dispatch.Call) dispatch.Outcome {
 		close(paused)
 		<-wake
 		if err := c.Sending.Fence(); err != nil {
-			return refused
+			return unsent
 		}
 		return landed
 	}
@@ -490,11 +496,11 @@ func TestApprovalComesBack(t *testing.T) {
 		between func(*lab)
 		want    dispatch.ApprovalState
 	}{
-		{"nothing was sent", "record_draft", refused, nil, dispatch.Approved},
+		{"nothing was sent", "record_draft", unsent, nil, dispatch.Approved},
 		{"the tool refused it", "record_draft", denied, nil, dispatch.Consumed},
 		{"nobody knows", "record_draft", lost, nil, dispatch.Consumed},
 		{"it took place", "record_draft", landed, nil, dispatch.Consumed},
-		{"nothing was sent, and the task was cancelled", "record_draft", refused, func(l *lab) {
+		{"nothing was sent, and the task was cancelled", "record_draft", unsent, func(l *lab) {
 			require.NoError(l.t, l.dispatcher.Cancel(l.t.Context(), l.key(), "operator"))
 		}, dispatch.Withdrawn},
 		{"a read of which nothing was sent", "read_document", dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true}, nil, dispatch.Approved},
@@ -545,7 +551,7 @@ func TestB118ARefusalDoesNotBurnTheKey(t *testing.T) {
 	_, err := l.dispatcher.Reopen(t.Context(), l.who.Tenant, a.ID, a.Signature, "maya", "")
 	require.NoError(t, err)
 	require.NoError(t, l.review(draft("d3"), "approved"))
-	o.does(refused)
+	o.does(unsent)
 	assert.Equal(t, dispatch.StatusUnavailable, l.propose(draft("d4")).Status, "ends before it is sent")
 	o.does(denied)
 	assert.Equal(t, dispatch.StatusUnavailable, l.propose(draft("d5")).Status, "the tool refuses it")
@@ -707,7 +713,7 @@ func TestOutcomesOfOutsideTools(t *testing.T) {
 		actions int
 	}{
 		{"it took place", landed, dispatch.StatusOK, dispatch.Committed, 1},
-		{"nothing was sent", refused, dispatch.StatusUnavailable, dispatch.Absent, 0},
+		{"nothing was sent", unsent, dispatch.StatusUnavailable, dispatch.Absent, 0},
 		{"it was refused", denied, dispatch.StatusUnavailable, dispatch.Absent, 0},
 		{"nobody knows", lost, dispatch.StatusOutcomeUnknown, dispatch.Unknown, 0},
 		{"it took place, and the answer is lost", dispatch.Outcome{Status: dispatch.StatusInvalidResult, Sent: true, Ran: true, State: dispatch.Committed}, dispatch.StatusInvalidResult, dispatch.Committed, 1},

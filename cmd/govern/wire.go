@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
