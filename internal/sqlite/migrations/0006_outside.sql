@@ -20,7 +20,9 @@ CREATE TABLE moving_operations (
 	outward         TEXT,
 	since           TEXT,
 	lease           TEXT,
+	target          TEXT,
 	approval        TEXT,
+	policy_version  TEXT,
 	proposal        BLOB,
 	proposal_sealed BLOB,
 	result          BLOB,
@@ -76,18 +78,17 @@ END;
 CREATE TRIGGER operations_keep_their_call
 BEFORE UPDATE ON operations
 WHEN NOT (OLD.state = 'absent' AND NEW.run > OLD.run)
-	AND (NEW.signature, NEW.tool, NEW.effect, NEW.definition, NEW.since, NEW.proposal)
-		IS NOT (OLD.signature, OLD.tool, OLD.effect, OLD.definition, OLD.since, OLD.proposal)
-	OR NEW.run = OLD.run AND (NEW.step, NEW.lease) IS NOT (OLD.step, OLD.lease)
+	AND (NEW.signature, NEW.tool, NEW.target, NEW.effect, NEW.definition, NEW.since, NEW.proposal)
+		IS NOT (OLD.signature, OLD.tool, OLD.target, OLD.effect, OLD.definition, OLD.since, OLD.proposal)
+	OR NEW.run = OLD.run AND (NEW.step, NEW.lease, NEW.policy_version) IS NOT (OLD.step, OLD.lease, OLD.policy_version)
 BEGIN
 	SELECT RAISE(ABORT, 'what a run of an operation is of is never changed');
 END;
 
--- The tool remembers it by this. A local tool that takes the operation over has none.
+-- The tool remembers it by this.
 CREATE TRIGGER operations_keep_their_outward_key
 BEFORE UPDATE ON operations
-WHEN NEW.outward IS NOT OLD.outward
-	AND NOT (OLD.state = 'absent' AND NEW.state = 'committed' AND NEW.run > OLD.run AND NEW.outward IS NULL)
+WHEN NEW.outward IS NOT OLD.outward AND NOT (OLD.state = 'absent' AND NEW.run > OLD.run)
 BEGIN
 	SELECT RAISE(ABORT, 'the outward key of an operation is never changed');
 END;
