@@ -18,7 +18,7 @@ func outside(task dispatch.Task, key, effect string) *dispatch.OperationChange {
 	return named(dispatch.Operation{Task: task.TaskKey, Actor: "learner", Key: key, Signature: "signature-" + key, Tool: "send_message",
 		State: dispatch.Started, Step: task.Steps + 1, Run: 1,
 		Effect: effect, Definition: "definition-1", Outward: "outward-" + key, Since: at(time.Second), Lease: at(time.Minute),
-		Approval: "approval-" + key, Proposal: ijson.Raw(`{"tool":"send_message"}`)})
+		Target: "hallway", Approval: "approval-" + key, PolicyVersion: "1@sha256:aa", Proposal: ijson.Raw(`{"tool":"send_message"}`)})
 }
 
 // keyless is the only call of an operation that has no key.
@@ -233,6 +233,7 @@ var operations = []part{
 		for name, spoil := range map[string]func(*dispatch.Operation){
 			"signature":  func(o *dispatch.Operation) { o.Signature = "signature-2" },
 			"tool":       func(o *dispatch.Operation) { o.Tool = "other" },
+			"target":     func(o *dispatch.Operation) { o.Target = "kitchen" },
 			"effect":     func(o *dispatch.Operation) { o.Effect = "effect-2" },
 			"definition": func(o *dispatch.Operation) { o.Definition = "definition-2" },
 			"outward":    func(o *dispatch.Operation) { o.Outward = "outward-2" },
@@ -240,8 +241,9 @@ var operations = []part{
 			"since":      func(o *dispatch.Operation) { o.Since = at(time.Hour) },
 			"proposal":   func(o *dispatch.Operation) { o.Proposal = ijson.Raw(`{"tool":"other"}`) },
 			// These are the run's own.
-			"step":  func(o *dispatch.Operation) { o.Step++ },
-			"lease": func(o *dispatch.Operation) { o.Lease = at(time.Hour) },
+			"step":   func(o *dispatch.Operation) { o.Step++ },
+			"lease":  func(o *dispatch.Operation) { o.Lease = at(time.Hour) },
+			"policy": func(o *dispatch.Operation) { o.PolicyVersion = "2@sha256:bb" },
 		} {
 			task, o := stand(t, s, "to-unknown-"+name, dispatch.Started)
 			change := become(o, dispatch.Unknown)
@@ -256,21 +258,19 @@ var operations = []part{
 			task, o = stand(t, s, "again-"+name, dispatch.Unknown)
 			change = again(o, task)
 			spoil(&change.Operation)
-			if name == "step" || name == "lease" {
+			if name == "step" || name == "lease" || name == "policy" {
 				operated(t, s, task, change)
 			} else {
 				faulty(t, s, operating(task, change), name)
 			}
 		}
 	}},
-	{"after one that did not take place the next call may be another, under the same outward key", func(t *testing.T, s dispatch.Store) {
+	{"after one that did not take place the next call may be another", func(t *testing.T, s dispatch.Store) {
 		task, o := stand(t, s, "labels-1", dispatch.Absent)
 		change := again(o, task)
-		change.Signature, change.Tool, change.Effect, change.Definition = "signature-2", "other", "effect-2", "definition-2"
-		change.Since, change.Approval, change.Proposal = at(time.Hour), "", ijson.Raw(`{"tool":"other"}`)
-		other := *change
-		other.Outward = "outward-2"
-		faulty(t, s, operating(task, &other), "outward key")
+		change.Signature, change.Tool, change.Target, change.Effect, change.Definition = "signature-2", "other", "kitchen", "effect-2", "definition-2"
+		change.Since, change.Approval, change.PolicyVersion, change.Proposal = at(time.Hour), "", "2@sha256:bb", ijson.Raw(`{"tool":"other"}`)
+		change.Outward = "outward-2"
 		task, o = operated(t, s, task, change)
 		assert.Equal(t, o, find(t, s, o.ID))
 
