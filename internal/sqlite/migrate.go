@@ -188,12 +188,13 @@ func migrate(conn *sqlite.Conn, version int) error {
 		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, len(names)), nil)
 }
 
-// operationID names the operations that were committed before they had names.
+// operationID names the operations that were committed before they had names. Under a name that govern cannot have written
+// it gives NULL, which the table refuses: of its error the driver would make a result.
 var operationID = sqlite.FunctionImpl{NArgs: 4, Deterministic: true,
 	Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
 		for _, arg := range args {
 			if !utf8.ValidString(arg.Text()) {
-				return sqlite.Value{}, errors.New("an operation has a name that govern did not write")
+				return sqlite.Value{}, nil
 			}
 		}
 		task := dispatch.TaskKey{Tenant: args[0].Text(), ID: args[1].Text()}

@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) dispatch.Store) {
 		{"tasks", tasks},
 		{"approvals", approvals},
 		{"effects", effects},
+		{"operations", operations},
 		{"sealed", sealed},
 		{"entries", entries},
 		{"log", log},

@@ -38,6 +38,23 @@ var tasks = []part{
 		assert.Equal(t, at(0), state.Task.Updated)
 		assert.Equal(t, at(7*time.Millisecond), state.Approval.ExpiresAt)
 	}},
+	{"calls under way come back until they are not any more", func(t *testing.T, s dispatch.Store) {
+		c := create(key("labels-1"))
+		c.Task.InFlight = []dispatch.InFlight{{Step: 3, Lease: moment(at(time.Minute)), Output: 1 << 20}, {Step: 5, Lease: moment(at(time.Hour))}}
+		task := apply(t, s, c)
+		assert.Equal(t, task, load(t, s, task.TaskKey, dispatch.Lookup{}).Task)
+		assert.Equal(t, []dispatch.Task{task}, everything(t, s).Tasks)
+
+		next := step(task)
+		next.Task.InFlight = task.InFlight[1:]
+		task = apply(t, s, next)
+		assert.Equal(t, task, load(t, s, task.TaskKey, dispatch.Lookup{}).Task)
+
+		next = step(task)
+		next.Task.InFlight = []dispatch.InFlight{}
+		task = apply(t, s, next)
+		assert.Nil(t, load(t, s, task.TaskKey, dispatch.Lookup{}).Task.InFlight)
+	}},
 	{"no deadline stays none", func(t *testing.T, s dispatch.Store) {
 		c := create(key("labels-1"))
 		c.Task.Deadline = time.Time{}

@@ -50,6 +50,13 @@ BEGIN
 	SELECT RAISE(ABORT, 'the name of an operation is never changed');
 END;
 
+CREATE TRIGGER operations_begin
+BEFORE INSERT ON operations
+WHEN NOT (NEW.state IN ('started', 'committed') AND NEW.run = 1 AND NEW.lookups = 0)
+BEGIN
+	SELECT RAISE(ABORT, 'an operation begins as its first run does, or with what was done');
+END;
+
 -- Each run begins from where it is known that another may. A look-up that found nothing out leaves the operation unknown,
 -- and is counted.
 CREATE TRIGGER operations_move_on
