@@ -114,7 +114,7 @@ func (l *lab) outside(tool string, changes ...func(*dispatch.Definition)) *outsi
 func byRule(d *dispatch.Definition)    { d.Approval = dispatch.ByRule }
 func keyless(d *dispatch.Definition)   { d.Key = "" }
 func remembers(d *dispatch.Definition) { d.Recovery.Retention = 3_600_000 }
-func findable(d *dispatch.Definition)     { d.Recovery = dispatch.Recovery{Lookup: true, Settle: 30_000} }
+func findable(d *dispatch.Definition)  { d.Recovery = dispatch.Recovery{Lookup: true, Settle: 30_000} }
 
 // begin proposes and returns once the tool has the call, which waits there until end is called with what comes of it.
 func (l *lab) begin(o *outsider, proposal string) (end func(dispatch.Outcome) dispatch.Result) {
@@ -749,4 +749,14 @@ func make1001() []byte {
 		b[i] = 'x'
 	}
 	return b
+}
+
+// startOf is what a decision began outside, or nil.
+func startOf(t require.TestingT, e dispatch.Entry) *dispatch.Start {
+	if e.Kind != dispatch.KindDecision {
+		return nil
+	}
+	var d dispatch.DecisionEntry
+	require.NoError(t, ijson.Unmarshal(e.Body, &d))
+	return d.Started
 }
