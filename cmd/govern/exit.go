@@ -111,7 +111,7 @@ func hint(err error) string {
 // statusCode is the exit code that one result asks for.
 func statusCode(r dispatch.Result) int {
 	switch r.Status {
-	case dispatch.StatusOK, dispatch.StatusReplayed, dispatch.StatusDryRun:
+	case dispatch.StatusOK, dispatch.StatusReplayed, dispatch.StatusResumed, dispatch.StatusDryRun:
 		return exitOK
 	case dispatch.StatusApprovalRequired:
 		return exitWaiting
