@@ -108,13 +108,16 @@ func (l *lab) outside(tool string, changes ...func(*dispatch.Definition)) *outsi
 	changed.Tools[tool] = o
 	l.snapshot = &changed
 	l.dispatcher.Use(l.snapshot)
+	if l.file == "" {
+		l.t.Cleanup(l.auditLog)
+	}
 	return o
 }
 
 func byRule(d *dispatch.Definition)    { d.Approval = dispatch.ByRule }
 func keyless(d *dispatch.Definition)   { d.Key = "" }
 func remembers(d *dispatch.Definition) { d.Recovery.Retention = 3_600_000 }
-func findable(d *dispatch.Definition)     { d.Recovery = dispatch.Recovery{Lookup: true, Settle: 30_000} }
+func findable(d *dispatch.Definition)  { d.Recovery = dispatch.Recovery{Lookup: true, Settle: 30_000} }
 
 // begin proposes and returns once the tool has the call, which waits there until end is called with what comes of it.
 func (l *lab) begin(o *outsider, proposal string) (end func(dispatch.Outcome) dispatch.Result) {
@@ -684,6 +687,7 @@ func TestResolve(t *testing.T) {
 }
 
 func resolve(l *lab, r dispatch.Resolution) error {
+	r.By = "olga"
 	_, err := l.dispatcher.Resolve(context.Background(), l.who.Tenant, l.onlyOperation().ID, r)
 	return err
 }
