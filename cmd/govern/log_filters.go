@@ -15,6 +15,8 @@ import (
 // filtersHelp explains the flags, in the help of every command that has them.
 const filtersHelp = `Filters choose entries. Each can be repeated: an entry matches with any of the words of one filter, and has to match all
 filters. What an entry of its kind does not have matches no filter; --tenant "" and --task "" match what is of none.
+--status is what the caller got: of a decision that began a call of an outside tool that of its outcome, and "started" as long
+as none is on record.
 --since and --until (which is not included) are moments in RFC 3339, or durations back from now, such as 8h.`
 
 // filters are the flags of a journal.Filter.

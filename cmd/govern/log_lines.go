@@ -97,7 +97,7 @@ func unwritten(err error) error {
 
 // inBrief are the parts of an entry that its line for people has.
 var inBrief = []string{"/call_id", "/tool", "/input/call/tool", "/target", "/input/call/target", "/decision/effect", "/decision", "/status",
-	"/actor", "/reviewer", "/act", "/by", "/policy_version"}
+	"/state", "/actor", "/reviewer", "/act", "/by", "/policy_version"}
 
 // brief is an entry on one line for people.
 func brief(e dispatch.Entry) string {

@@ -108,6 +108,9 @@ func (l *lab) outside(tool string, changes ...func(*dispatch.Definition)) *outsi
 	changed.Tools[tool] = o
 	l.snapshot = &changed
 	l.dispatcher.Use(l.snapshot)
+	if l.file == "" {
+		l.t.Cleanup(l.auditLog)
+	}
 	return o
 }
 
@@ -684,6 +687,7 @@ func TestResolve(t *testing.T) {
 }
 
 func resolve(l *lab, r dispatch.Resolution) error {
+	r.By = "olga"
 	_, err := l.dispatcher.Resolve(context.Background(), l.who.Tenant, l.onlyOperation().ID, r)
 	return err
 }

@@ -206,7 +206,7 @@ func TestAuditFindsEveryTampering(t *testing.T) {
 		"an approval is deleted":                      {"DELETE FROM approvals WHERE state = 'pending'", []string{"labels-1: table_differs"}},
 		"an operation is deleted":                     {"DELETE FROM operations", []string{"labels-1: table_differs"}},
 		"an operation's result":                       {"UPDATE operations SET result = x'31'", []string{"labels-1: table_differs"}},
-		"an operation that never ran":                 {"INSERT INTO operations VALUES ('default', 'labels-1', 'learner', 'k', 's', 'record_draft', 7, x'31', NULL)", []string{"labels-1: table_differs"}},
+		"an operation that never ran":                 {"INSERT INTO operations (tenant, task, actor, key, dispatch, id, signature, tool, state, step, run, lookups, result) VALUES ('default', 'labels-1', 'learner', 'k', 0, 'op-0', 's', 'record_draft', 'committed', 7, 1, 0, x'31')", []string{"labels-1: table_differs"}},
 		"a record":                                    {"UPDATE records SET value = x'31'", []string{"labels-1: table_differs"}},
 		"a record is deleted":                         {"DELETE FROM records", []string{"labels-1: table_differs"}},
 		"a cancelled task keeps an approval":          {"UPDATE entries SET body = CAST(json_remove(CAST(body AS TEXT), '$.approvals') AS BLOB) WHERE task = 'labels-2' AND kind = 'cancel'; UPDATE approvals SET state = 'pending' WHERE task = 'labels-2'", []string{"labels-2 1.1 cancel: after_cancel"}},

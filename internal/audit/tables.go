@@ -197,7 +197,7 @@ func (s *stateAudit) compareApprovals() error {
 }
 
 func (s *stateAudit) compareOperations() error {
-	return compareTable(s, s.operations, "tenant, id, task, actor, key, signature, tool, state, effect, definition, outward, since, lease, approval, dispatch, step, run, lookups, proposal, result",
+	return compareTable(s, s.operations, "tenant, id, task, actor, key, signature, tool, state, effect, definition, outward, since, lease, approval, target, policy_version, dispatch, step, run, lookups, proposal, result",
 		"tenant = ? AND id = ?", 2,
 		func(r row, o *operation) string {
 			if o == nil {
@@ -206,17 +206,17 @@ func (s *stateAudit) compareOperations() error {
 			return plainText(o.task)
 		},
 		func(r row, o *operation) {
-			for i, want := range [...][]byte{o.task, o.actor, o.key, o.signature, o.tool, o.state, o.effect, o.definition, o.outward, o.since, o.lease, o.approval} {
+			for i, want := range [...][]byte{o.task, o.actor, o.key, o.signature, o.tool, o.state, o.effect, o.definition, o.outward, o.since, o.lease, o.approval, o.target, o.version} {
 				r.isText(2+i, want)
 			}
 			for i, want := range [...]int64{o.dispatch, o.step, o.run, o.lookups} {
-				r.isCount(14+i, want)
+				r.isCount(16+i, want)
 			}
-			if len(o.lease) > 0 && sha256.Sum256(r.raw(18)) != o.call {
+			if len(o.lease) > 0 && sha256.Sum256(r.raw(20)) != o.call {
 				r.fault("%s shows another call than the one that was begun", slashed(r.name))
 			}
-			if sha256.Sum256(r.raw(19)) != o.result {
-				r.fault("result of %s is %s, and the entries say something else", slashed(r.name), shown(r.raw(19)))
+			if sha256.Sum256(r.raw(21)) != o.result {
+				r.fault("result of %s is %s, and the entries say something else", slashed(r.name), shown(r.raw(21)))
 			}
 		})
 }
