@@ -90,6 +90,7 @@ func (t template) fresh() (ground, next dispatch.Commit) {
 	next.Approvals = []dispatch.ApprovalChange{{Approval: renamed(t.commit.Approvals[0].Approval), From: t.commit.Approvals[0].From}}
 	operation, record := *t.commit.Operation, *t.commit.Record
 	operation.Task, record.Task = task, task
+	operation.ID = dispatch.OperationID(task, operation.Actor, operation.Key, operation.Dispatch)
 	next.Operation, next.Record = &operation, &record
 	next.Entries = nil
 	for _, entry := range t.commit.Entries {
@@ -128,7 +129,7 @@ func (t template) arrived(ctx context.Context, store dispatch.Store, c dispatch.
 		}
 		entries = append(entries, entry)
 	}
-	want := dispatch.State{Task: c.Task, Approval: &c.Approvals[0].Approval, Operation: c.Operation, TargetExists: true}
+	want := dispatch.State{Task: c.Task, Approval: &c.Approvals[0].Approval, Operation: &c.Operation.Operation, TargetExists: true}
 	if !reflect.DeepEqual(got, want) || !reflect.DeepEqual(entries, c.Entries) {
 		return fmt.Errorf("the wrong answer: a store keeps something else than it was given:\n%+v\n%+v", got, want)
 	}

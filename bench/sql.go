@@ -58,7 +58,7 @@ const (
 		WHERE tenant = ? AND id = ? AND revision = ?`
 	changeApproval = `UPDATE approvals SET state = ?, terms = ?, votes = ?, expires_at_step = ?, expires_at = ?, policy_version = ?
 		WHERE tenant = ? AND id = ? AND state = ?`
-	createOperation = `INSERT INTO operations (tenant, task, actor, key, signature, tool, step, result) VALUES (?, ?, ?, ?, ?, ?, ?, ?)`
+	createOperation = `INSERT INTO operations (tenant, task, actor, key, dispatch, id, signature, tool, state, step, run, lookups, result) VALUES (?, ?, ?, ?, 0, ?, ?, ?, ?, ?, ?, 0, ?)`
 	createRecord    = `INSERT INTO records (tenant, task, tool, target, value) VALUES (?, ?, ?, ?, ?)`
 	createEntry     = `INSERT INTO entries (tenant, task, step, n, kind, body) VALUES (?, ?, ?, ?, ?, ?)`
 )
@@ -138,7 +138,7 @@ func (p *program) write(ctx context.Context, tx *sql.Tx, c dispatch.Commit) erro
 	return errors.Join(
 		one(ctx, tx, p.task, t.Steps, t.Spent.Cost, t.Spent.Attempts, t.Spent.Output, dispatch.FormatTime(t.Updated), t.Entries, t.Revision, t.Tenant, t.ID, c.Revision),
 		one(ctx, tx, p.approval, a.State, string(terms), string(votes), a.ExpiresAtStep, dispatch.FormatTime(a.ExpiresAt), a.PolicyVersion, a.Task.Tenant, a.ID, a.From),
-		one(ctx, tx, p.operation, o.Task.Tenant, o.Task.ID, o.Actor, o.Key, o.Signature, o.Tool, o.Step, []byte(o.Result)),
+		one(ctx, tx, p.operation, o.Task.Tenant, o.Task.ID, o.Actor, o.Key, o.ID, o.Signature, o.Tool, o.State, o.Step, o.Run, []byte(o.Result)),
 		one(ctx, tx, p.record, r.Task.Tenant, r.Task.ID, r.Tool, r.Target, []byte(r.Value)),
 		p.log(ctx, tx, c.Entries),
 	)

@@ -82,7 +82,7 @@ pending_limit := _answer(rego.metadata.rule())
 
 # METADATA
 # title: The approval was used, and its effect is not there
-# description: The approval of a call with an idempotency key was consumed, and no operation has that key.
+# description: The approval of a call with an idempotency key was consumed, and no operation has that key, not even an absent one.
 # custom:
 #   code: invalid_state
 #   effect: deny
@@ -108,6 +108,7 @@ else := "pending" if input.state.approval.state in {"approved", "pending"}
 else := "spent" if {
 	input.state.approval.state == "consumed"
 	input.call.keyed == true
+	is_null(input.state.operation)
 }
 
 else := "unasked" if {
@@ -134,7 +135,7 @@ _unrejected if input.state.approval.state != "rejected"
 
 _approval_awaited if {
 	_permitted
-	is_null(input.state.operation)
+	_fresh
 	_undenied
 	_affordable
 	_approval in {"pending", "unasked"}
@@ -169,6 +170,13 @@ _approval_unasked if input.state.approval.state == "withdrawn"
 _approval_unasked if {
 	input.state.approval.state == "consumed"
 	input.call.keyed == false
+}
+
+# What it was used for did not take place.
+_approval_unasked if {
+	input.state.approval.state == "consumed"
+	input.call.keyed == true
+	input.state.operation.state == "absent"
 }
 
 # What an allowed call carries of its approval: the terms, where one was demanded.

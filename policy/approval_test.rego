@@ -46,6 +46,15 @@ test_states[note] if {
 		"consumed, keyed": {"call": draft_with("consumed", {}), "want": "invalid_state"},
 		"consumed, keyed, too late": {"call": draft_with("consumed", too_late), "want": "invalid_state"},
 		"consumed, not keyed": {"call": unkeyed("consumed"), "want": "approval_required"},
+		"consumed, keyed, nothing took place": {"call": absent(draft_with("consumed", {})), "want": "approval_required"},
+		"consumed, key unclear, nothing took place": {
+			"call": object.union(absent(draft_with("consumed", {})), {"call": {"keyed": null}}),
+			"want": "invalid_state",
+		},
+		"approved, nothing took place": {"call": absent(draft_with("approved", {})), "want": "ok"},
+		"approved, nothing took place, too late": {"call": absent(draft_with("approved", too_late)), "want": "approval_expired"},
+		"rejected, nothing took place": {"call": absent(draft_with("rejected", {})), "want": "approval_rejected"},
+		"none, nothing took place": {"call": absent(draft), "want": "approval_required"},
 		"withdrawn": {"call": draft_with("withdrawn", {}), "want": "approval_required"},
 		"withdrawn, too late": {"call": draft_with("withdrawn", too_late), "want": "approval_required"},
 		"none": {"call": draft, "want": "approval_required"},
@@ -62,6 +71,8 @@ test_states[note] if {
 	status(case.call) == case.want
 }
 
+absent(call) := object.union(call, {"state": {"operation": object.union(unknown, {"state": "absent"})}})
+
 unkeyed(state) := object.union(draft_with(state, {}), {"call": {"keyed": false}})
 
 # The limit is on what waits: it stops what would join the queue, and nothing that is in it already.
@@ -71,6 +82,7 @@ test_pending_limit_states[note] if {
 		"none": {"call": draft, "want": "pending_limit"},
 		"withdrawn": {"call": draft_with("withdrawn", {}), "want": "pending_limit"},
 		"consumed, not keyed": {"call": unkeyed("consumed"), "want": "pending_limit"},
+		"consumed, nothing took place": {"call": absent(draft_with("consumed", {})), "want": "pending_limit"},
 		"pending": {"call": draft_with("pending", {}), "want": "approval_required"},
 		"approved": {"call": draft_with("approved", {}), "want": "ok"},
 		"approved, too few votes": {"call": draft_with("approved", {"votes": []}), "want": "approval_required"},

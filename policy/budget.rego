@@ -4,9 +4,10 @@ package policy
 # METADATA
 # title: A budget is spent
 # description: |
-#   The run would take more of a budget than is left of it, and the message names which. Every allowed run takes the
-#   tool's cost and one attempt, whatever came of it; what it gives is known only afterwards, so nothing runs once the
-#   budget of output is reached. Replays and denials take nothing, and what the profile does not bound is not bounded.
+#   The run would take more of a budget than is left of it, and the message names which. Every allowed or resumed run
+#   takes the tool's cost and one attempt, whatever came of it; what it gives is known only afterwards, so nothing runs
+#   once the budget of output is reached. What calls under way may still take is reserved, and counts as spent. Replays
+#   and denials take nothing, and what the profile does not bound is not bounded.
 # custom:
 #   code: budget_spent
 #   status: budget_exhausted
@@ -33,8 +34,8 @@ _affordable if {
 }
 
 # A budget of a name that is not among these has no room.
-_room_in("cost", budget) if budget.spent + input.tool.cost <= budget.limit
+_room_in("cost", budget) if (budget.spent + budget.reserved) + input.tool.cost <= budget.limit
 
-_room_in("attempts", budget) if budget.spent + 1 <= budget.limit
+_room_in("attempts", budget) if (budget.spent + budget.reserved) + 1 <= budget.limit
 
-_room_in("output", budget) if budget.spent < budget.limit
+_room_in("output", budget) if budget.spent + budget.reserved < budget.limit

@@ -3,7 +3,7 @@
 # description: |
 #   Go reads one rule, data.policy.decision, and nothing else. It has exactly one value, an object:
 #
-#     effect          "allow", "simulate", "deny", "require_approval" or "replay"
+#     effect          "allow", "simulate", "deny", "require_approval", "replay" or "resume"
 #     status          the one word that the caller gets
 #     reasons         [{code, message}]: what led to it
 #     policy_version  data.govern.version, so that the answer says which policy gave it
@@ -22,9 +22,11 @@
 #     input.tool      null, or name, version, effect, outside, approval, scopes [name], cost,
 #                     resource ("", "readable" or "writable"), labels [word]
 #     input.state     step, max_steps, cancelled, deadline (null, or rfc3339 and epoch),
-#                     budgets (cost, attempts, output: those of the profile, each {limit, spent}),
+#                     budgets (cost, attempts, output: those of the profile, each {limit, spent, reserved}),
 #                     approval (null, or state, votes, expires_at_step, expires_at, policy_version, mode),
-#                     operation (null, or state, same_signature, has_result),
+#                     operation (null, or state, same_signature, has_result, repeatable): what became of this call's key,
+#                     unsettled (null, "started" or "unknown"): the worst of the same effect's other operations,
+#                     write_started (is another write of the task under way?),
 #                     pending {count, limit}, target_exists
 #
 #   The organisation and the site add rules of their own, which can only narrow: layers.rego says how.
@@ -49,7 +51,7 @@ package policy
 decision := ok if {
 	_permitted
 	_effects_wanted
-	is_null(input.state.operation)
+	_fresh
 	_undenied
 	_affordable
 	_approved
@@ -76,13 +78,23 @@ else := policy_malformed if not _layers_sound
 
 else := forbidden if not _unforbidden # 9
 
-else := idempotency_conflict if input.state.operation.same_signature == false # 10 and 11
+else := idempotency_conflict if _taken # 10 and 11
 
 else := replayed if _replayable # 10
 
-else := in_progress if input.state.operation.state == "started" # 11
+else := in_progress if _under_way # 11
 
-else := outcome_unknown if input.state.operation != null # 11
+else := resumed if { # 11
+	_resumable
+	_affordable
+}
+
+else := budget_spent if { # 11, of a call to resume
+	_resumable
+	count(_overspent) > 0
+}
+
+else := outcome_unknown if _unclear # 11
 
 else := denied if not _undenied # 12
 
@@ -147,7 +159,7 @@ _would_run if {
 	_permitted
 	input.mode == "dry_run"
 	not _effects_wanted
-	is_null(input.state.operation)
+	_fresh
 	_undenied
 	_affordable
 	_approved

@@ -22,12 +22,12 @@ read := {
 		"target": "/warehouse/labels.txt", "keyed": false, "signature": "00", "malformed": null, "violations": [],
 	},
 	"tool": {
-		"name": "read_document", "version": "1", "effect": "read", "approval": "by_rule",
+		"name": "read_document", "version": "1", "effect": "read", "outside": false, "approval": "by_rule",
 		"scopes": ["read:document"], "cost": 0, "resource": "readable",
 	},
 	"state": {
 		"step": 1, "max_steps": 20, "cancelled": false, "deadline": null, "budgets": {}, "approval": null, "operation": null,
-		"pending": {"count": 0, "limit": 10}, "target_exists": false,
+		"unsettled": null, "write_started": false, "pending": {"count": 0, "limit": 10}, "target_exists": false,
 	},
 }
 
@@ -49,7 +49,15 @@ approved := {
 # The same write with a person's approval.
 granted := object.union(draft, {"state": {"approval": approved}})
 
-committed := {"state": "committed", "same_signature": true, "has_result": true}
+committed := {"state": "committed", "same_signature": true, "has_result": true, "repeatable": false}
+
+unknown := {"state": "unknown", "same_signature": true, "has_result": false, "repeatable": true}
+
+# The same write by a tool outside, which was called, remembers the key, and did not answer.
+lost := object.union(granted, {
+	"tool": {"outside": true},
+	"state": {"operation": unknown, "approval": object.union(approved, {"state": "consumed"})},
+})
 
 asked(call) := decision if decision := policy.decision with input as call with data.profiles as profiles
 
@@ -65,11 +73,15 @@ rows := [
 	{"status": "invalid_arguments", "change": {"call": {"violations": [{"path": "/body", "message": "too long"}]}}},
 	{"status": "scope_denied", "change": {"tool": {"scopes": ["write:draft", "send:mail"]}}},
 	{"status": "resource_denied", "change": {"tool": {"resource": "readable"}, "call": {"target": "/restricted/planning.txt"}}},
-	{"status": "idempotency_conflict", "change": {"state": {"operation": {"state": "committed", "same_signature": false, "has_result": true}}}},
+	{"status": "idempotency_conflict", "change": {"state": {"operation": object.union(committed, {"same_signature": false})}}},
 	{"status": "replayed", "change": {"state": {"operation": committed}}},
-	{"status": "in_progress", "change": {"state": {"operation": {"state": "started", "same_signature": true, "has_result": false}}}},
-	{"status": "outcome_unknown", "change": {"state": {"operation": {"state": "unknown", "same_signature": true, "has_result": false}}}},
-	{"status": "budget_exhausted", "code": "budget_spent", "change": {"state": {"budgets": {"attempts": {"limit": 3, "spent": 3}}}}},
+	{"status": "in_progress", "change": {"state": {"operation": object.union(unknown, {"state": "started"})}}},
+	{"status": "in_progress", "change": {"state": {"unsettled": "started"}}},
+	{"status": "in_progress", "change": {"state": {"write_started": true}}},
+	{"status": "outcome_unknown", "change": {"state": {"operation": object.union(unknown, {"repeatable": false})}}},
+	{"status": "outcome_unknown", "change": {"state": {"unsettled": "unknown"}}},
+	{"status": "resumed", "dry_run": "outcome_unknown", "change": {"tool": {"outside": true}, "state": {"operation": unknown, "budgets": {}}}},
+	{"status": "budget_exhausted", "code": "budget_spent", "change": {"state": {"budgets": {"attempts": {"limit": 3, "spent": 3, "reserved": 0}}}}},
 	{"status": "approval_required", "change": {"state": {"approval": null}}},
 	{"status": "approval_rejected", "change": {"state": {"approval": object.union(approved, {"state": "rejected"})}}},
 	{"status": "approval_expired", "change": {"state": {"approval": object.union(approved, {"state": "expired"})}}},
@@ -104,7 +116,7 @@ test_order_covers_the_table if count({pair |
 	j > i
 	not shared(row.change, later.change)
 	pair := [i, j]
-}) == 155
+}) == 231
 
 test_ok if asked(read) == {
 	"effect": "allow", "status": "ok", "policy_version": "unversioned",
@@ -134,6 +146,8 @@ test_replayed if falls_under("replayed", "replay")
 test_in_progress if falls_under("in_progress", "deny")
 
 test_outcome_unknown if falls_under("outcome_unknown", "deny")
+
+test_resumed if falls_under("resumed", "resume")
 
 test_approval_required if falls_under("approval_required", "require_approval")
 
@@ -170,7 +184,7 @@ test_nothing_without_its_fact[note] if {
 		"deadline": "/state/deadline", "malformed": "/call/malformed", "violations": "/call/violations",
 		"the tool's name": "/tool/name", "its scopes": "/tool/scopes", "its resource class": "/tool/resource",
 		"the task's scopes": "/task/scopes", "profile": "/task/profile", "operation": "/state/operation",
-		"budgets": "/state/budgets", "now": "/now", "all of the call": "/call", "the tool": "/tool", "the state": "/state", "the task": "/task",
+		"unsettled": "/state/unsettled", "another write": "/state/write_started", "budgets": "/state/budgets", "now": "/now", "all of the call": "/call", "the tool": "/tool", "the state": "/state", "the task": "/task",
 		"an approval's votes": "/state/approval/votes", "its last step": "/state/approval/expires_at_step",
 		"its time": "/state/approval/expires_at", "its state": "/state/approval/state",
 	}
@@ -183,16 +197,28 @@ test_no_replay_without_its_fact[note] if {
 	some note, path in {
 		"cancelled": "/state/cancelled", "malformed": "/call/malformed", "violations": "/call/violations",
 		"the tool": "/tool", "profile": "/task/profile", "its state": "/state/operation/state",
-		"its signature": "/state/operation/same_signature", "its result": "/state/operation/has_result",
+		"its signature": "/state/operation/same_signature",
 	}
 	asked(json.remove(replay, [path])).effect == "deny"
+}
+
+test_no_resume_without_its_fact[note] if {
+	asked(lost).effect == "resume"
+	some note, path in {
+		"mode": "/mode", "cancelled": "/state/cancelled", "malformed": "/call/malformed", "violations": "/call/violations",
+		"the tool": "/tool", "profile": "/task/profile", "its effect": "/tool/effect", "outside": "/tool/outside",
+		"operation": "/state/operation", "its state": "/state/operation/state", "its signature": "/state/operation/same_signature",
+		"may it be repeated": "/state/operation/repeatable", "unsettled": "/state/unsettled",
+		"another write": "/state/write_started", "budgets": "/state/budgets",
+	}
+	asked(json.remove(lost, [path])).effect == "deny"
 }
 
 test_nobody_is_asked_without_its_fact[note] if {
 	some note, path in {
 		"cancelled": "/state/cancelled", "malformed": "/call/malformed", "violations": "/call/violations",
 		"the tool": "/tool", "profile": "/task/profile", "operation": "/state/operation", "approval": "/state/approval",
-		"budgets": "/state/budgets",
+		"unsettled": "/state/unsettled", "another write": "/state/write_started", "budgets": "/state/budgets",
 		"pending": "/state/pending", "limit": "/state/pending/limit",
 	}
 	asked(json.remove(draft, [path])).effect == "deny"

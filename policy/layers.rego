@@ -150,8 +150,8 @@ _refusal(member) if {
 
 # Statuses that go with another effect, or that only running a call or failing to decide can give.
 _not_of_denials := {
-	"ok", "replayed", "dry_run", "approval_required", "policy_error", "not_found", "timeout", "unavailable",
-	"invalid_result", "internal_error", "retry_exhausted",
+	"ok", "replayed", "resumed", "dry_run", "approval_required", "policy_error", "started", "not_found", "timeout",
+	"unavailable", "invalid_result", "internal_error", "retry_exhausted",
 }
 
 _demand(member) if {

@@ -63,6 +63,14 @@ test_forbidden_calls_are_not_replayed[note] if {
 	under(replay, {layer: {"deny": {no_mail}}}).status == "replayed"
 }
 
+# What was approved and begun is carried on with, unless authority is lacking.
+test_resume_and_layers[note] if {
+	some note, layer in {"org": "org", "site": "site"}
+	under(lost, {layer: {"require_approval": {four_eyes}}}).status == "resumed"
+	under(lost, {layer: {"forbid": {no_mail}}}).status == "task_mismatch"
+	under(lost, {layer: {"deny": {no_mail}}}).status == "resumed"
+}
+
 # Where in the table the three lines stand: the rows before one of them win, and it wins over those after it.
 test_order_of_layers[note] if {
 	some layers in [{"org": {"forbid": {no_mail}}}, {"site": {"deny": {closed}}}, {"site": {"forbid": {{"code": "no"}}}}]
@@ -73,7 +81,7 @@ test_order_of_layers[note] if {
 	under(object.union(granted, row.change), layers).status == want
 }
 
-lines_of(layers) := {"status": "outside_window", "rows_before": 12} if layers.site.deny
+lines_of(layers) := {"status": "outside_window", "rows_before": 16} if layers.site.deny
 
 else := {"status": "policy_error", "rows_before": 8} if layers.site.forbid
 
@@ -125,10 +133,12 @@ malformed_refusals := {
 	"a status of 65 letters": object.union(closed, {"status": sprintf("a%064d", [0])}),
 	"a status that allows": object.union(closed, {"status": "ok"}),
 	"a status that replays": object.union(closed, {"status": "replayed"}),
+	"a status that resumes": object.union(closed, {"status": "resumed"}),
 	"a status that simulates": object.union(closed, {"status": "dry_run"}),
 	"a status that asks": object.union(closed, {"status": "approval_required"}),
 	"a status of a broken policy": object.union(closed, {"status": "policy_error"}),
 	"a status of execution": object.union(closed, {"status": "timeout"}),
+	"a status of a call under way": object.union(closed, {"status": "started"}),
 	"another set's member": four_eyes,
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
@@ -110,6 +111,9 @@ func hint(err error) string {
 
 // statusCode is the exit code that one result asks for.
 func statusCode(r dispatch.Result) int {
+	if slices.ContainsFunc(r.Reasons, func(reason dispatch.Reason) bool { return reason.Code == dispatch.LateOutcome }) {
+		return exitBroken
+	}
 	switch r.Status {
 	case dispatch.StatusOK, dispatch.StatusReplayed, dispatch.StatusDryRun:
 		return exitOK

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"iter"
 	"strings"
@@ -93,12 +94,20 @@ func (a *app) logActions() *cobra.Command {
 				name: func(x journal.Action) dispatch.Place { return x.Place },
 				show: func(x journal.Action, cursor string) (any, []string, error) {
 					return actionView{x, cursor},
-						[]string{x.Task, fmt.Sprint(x.Step), x.CallID, x.Tool, x.Target, x.Operation, string(x.Status), strings.Join(x.Reviewers, ", ")}, nil
+						[]string{x.Task, fmt.Sprint(x.Step), x.CallID, x.Tool, x.Target, x.Operation, actionStatus(x), strings.Join(x.Reviewers, ", ")}, nil
 				},
 				empty: "nothing has run yet",
 			})
 	})
 	return cmd
+}
+
+// actionStatus also tells people who found it out, where no outcome was heard.
+func actionStatus(x journal.Action) string {
+	if x.Settled == "" {
+		return string(x.Status)
+	}
+	return fmt.Sprintf("%s (%s)", x.Status, x.Settled)
 }
 
 // actionView is a row of the action log as programs read it.
@@ -114,7 +123,7 @@ func (a *app) logActivations() *cobra.Command {
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = a.withState(func(cmd *cobra.Command, s *system, _ []string) error {
 		return writeLog(a, cmd, s, paging, "", "", a.list(f, "TIME", "VERSION", "BY", "POLICY", "CONFIG"),
-			dispatch.KindActivation, journal.Activations, rows[journal.Activation, dispatch.Place]{
+			dispatch.KindActivation, activations, rows[journal.Activation, dispatch.Place]{
 				name: func(x journal.Activation) dispatch.Place { return x.Place },
 				show: func(x journal.Activation, cursor string) (any, []string, error) {
 					const start = 12 // programs get the whole of a digest
@@ -126,6 +135,11 @@ func (a *app) logActivations() *cobra.Command {
 	return cmd
 }
 
+// activations says all of what it reads by itself.
+func activations(_ context.Context, _ journal.Source, entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[journal.Activation, error] {
+	return journal.Activations(entries)
+}
+
 // activationView is an activation as programs read it.
 type activationView struct {
 	journal.Activation
@@ -135,7 +149,7 @@ type activationView struct {
 // writeLog writes a part of a log, which reads entries of one kind. A task that does not exist is an error, not an
 // empty list.
 func writeLog[Row any](a *app, cmd *cobra.Command, s *system, p *paging, tenant, task string, l *list, kind dispatch.Kind,
-	reading func(iter.Seq2[dispatch.Entry, error]) iter.Seq2[Row, error], r rows[Row, dispatch.Place]) error {
+	reading func(context.Context, journal.Source, iter.Seq2[dispatch.Entry, error]) iter.Seq2[Row, error], r rows[Row, dispatch.Place]) error {
 	words, err := s.filtered(cmd, task, "log", cmd.Name())
 	if err != nil {
 		return err
@@ -145,7 +159,7 @@ func writeLog[Row any](a *app, cmd *cobra.Command, s *system, p *paging, tenant,
 		return err
 	}
 	r.read = func(span dispatch.Span[dispatch.Place]) iter.Seq2[Row, error] {
-		return reading(s.store.EntriesIn(cmd.Context(), tenant, task, kind, span))
+		return reading(cmd.Context(), s.store, s.store.EntriesIn(cmd.Context(), tenant, task, kind, span))
 	}
 	return writePage(a.stderr, l, g, r)
 }

@@ -62,7 +62,7 @@ first on goes on with --from N. --limit ends after so many lines.
 // export is one run of the command.
 type export struct {
 	*app
-	log         journal.Log
+	log         record
 	filters     *filters
 	format      *format
 	from, limit int64

@@ -26,12 +26,20 @@ const (
 type entryLines struct {
 	w       io.Writer
 	filter  journal.Filter
+	match   func(dispatch.Entry) (bool, error)
 	form    func(dispatch.Entry) ([]byte, error)
 	written int64
 }
 
-func (a *app) entryLines(ctx context.Context, log journal.Log, w io.Writer, f *filters, choice string) (*entryLines, error) {
+// record is the log as entryLines reads it: in its order, and what belongs to an entry wherever that stands.
+type record interface {
+	journal.Log
+	journal.Source
+}
+
+func (a *app) entryLines(ctx context.Context, log record, w io.Writer, f *filters, choice string) (*entryLines, error) {
 	l := &entryLines{w: w, filter: f.Filter}
+	l.match = func(e dispatch.Entry) (bool, error) { return l.filter.Match(ctx, log, e) }
 	switch choice {
 	case formatJSONL:
 		l.form = func(e dispatch.Entry) ([]byte, error) { return e.Body, nil }
@@ -42,7 +50,7 @@ func (a *app) entryLines(ctx context.Context, log journal.Log, w io.Writer, f *f
 			return nil, misuse(fmt.Errorf("--format opa has decisions alone, and --kind leaves them out"))
 		}
 		l.filter.Kinds = []string{string(dispatch.KindDecision)}
-		events := journal.NewOPALog(log, version().Version)
+		events := journal.NewOPALog(log, log, version().Version)
 		l.form = func(e dispatch.Entry) ([]byte, error) {
 			event, err := events.Event(ctx, e)
 			if err != nil {
@@ -64,8 +72,8 @@ func (a *app) entryLines(ctx context.Context, log journal.Log, w io.Writer, f *f
 
 // write writes an entry in one piece, if it is wanted.
 func (l *entryLines) write(e dispatch.Entry) error {
-	if !l.filter.Match(e) {
-		return nil
+	if wanted, err := l.match(e); err != nil || !wanted {
+		return err
 	}
 	line, err := l.form(e)
 	if err != nil {

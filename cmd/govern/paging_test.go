@@ -50,7 +50,7 @@ func TestB092PagesHoldEveryRowOnce(t *testing.T) {
 
 			decisions := rows[journal.Decision, dispatch.Place]{
 				read: func(span dispatch.Span[dispatch.Place]) iter.Seq2[journal.Decision, error] {
-					return journal.Decisions(l.store.EntriesIn(t.Context(), l.who.Tenant, "", dispatch.KindDecision, span))
+					return journal.Decisions(t.Context(), l.store, l.store.EntriesIn(t.Context(), l.who.Tenant, "", dispatch.KindDecision, span))
 				},
 				name: func(d journal.Decision) dispatch.Place {
 					assert.Equal(t, dispatch.FormatTime(l.now), d.Time)

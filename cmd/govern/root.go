@@ -92,7 +92,7 @@ What is allowed runs at most once, and is on record before its answer is given.`
 	root.SetFlagErrorFunc(flagError)
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.SetHelpCommand(helpCommand(root))
-	root.AddCommand(a.runCommand(), a.reviewCommand(), a.cancelCommand(), a.taskCommand(), a.logCommand(),
+	root.AddCommand(a.runCommand(), a.reviewCommand(), a.cancelCommand(), a.taskCommand(), a.operationsCommand(), a.logCommand(),
 		a.scenarioCommand(), a.keyCommand(), a.configCommand(), a.policyCommand(), a.toolsCommand(), a.checkCommand(), a.versionCommand())
 	group(root)
 	return root

@@ -15,11 +15,11 @@ import (
 // The two stories of docs/guarantees.md, with both of their logs.
 func TestTwoStories(t *testing.T) {
 	logs := func(l *lab) (decisions, actions []string) {
-		for d, err := range journal.Decisions(l.store.Entries(t.Context(), l.who.Tenant, "")) {
+		for d, err := range journal.Decisions(t.Context(), l.store, l.store.Entries(t.Context(), l.who.Tenant, "")) {
 			require.NoError(t, err)
 			decisions = append(decisions, fmt.Sprintf("%d %s %s", d.Step, d.Tool, d.Status))
 		}
-		for a, err := range journal.Actions(l.store.Entries(t.Context(), l.who.Tenant, "")) {
+		for a, err := range journal.Actions(t.Context(), l.store, l.store.Entries(t.Context(), l.who.Tenant, "")) {
 			require.NoError(t, err)
 			actions = append(actions, fmt.Sprintf("%d %s %s", a.Step, a.Tool, a.Target))
 		}

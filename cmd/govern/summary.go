@@ -50,6 +50,9 @@ func (r *proposals) next(ctx context.Context, t dispatch.Task) {
 	if r.counts[dispatch.StatusApprovalRequired] > 0 {
 		fmt.Fprintf(r.stderr, "to see what waits for a person:\n  %s\n", r.command("review", "list"))
 	}
+	if r.counts[dispatch.StatusOutcomeUnknown]+r.counts[dispatch.StatusInProgress] > 0 {
+		fmt.Fprintf(r.stderr, "to see whose outcome is unknown, and what is under way:\n  %s\n", r.command("operations", "list"))
+	}
 	if r.counts[dispatch.StatusPolicyError]+r.counts[dispatch.StatusInternalError]+r.counts[dispatch.StatusInvalidResult] > 0 {
 		fmt.Fprintf(r.stderr, "to see what is broken:\n  %s\n", r.command("log", "decisions", "--task", t.ID))
 	}

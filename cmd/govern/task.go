@@ -6,11 +6,13 @@ import (
 	"iter"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/failpoint"
 )
 
 // withState makes a command that works on the state that is there.
@@ -54,16 +56,27 @@ type taskView struct {
 	Steps    int    `json:"steps"`
 	MaxSteps int    `json:"max_steps"`
 	// Budgets are those that the profile states.
-	Budgets   dispatch.InputBudgets `json:"budgets,omitzero"`
-	Deadline  string                `json:"deadline,omitzero"`
-	Pending   int                   `json:"pending"`
-	UpdatedAt string                `json:"updated_at"`
-	Cursor    string                `json:"cursor,omitzero"`
+	Budgets  dispatch.InputBudgets `json:"budgets,omitzero"`
+	Deadline string                `json:"deadline,omitzero"`
+	Pending  int                   `json:"pending"`
+	// Started and Unknown count the operations that are under way, and those of which nobody knows what became of them.
+	Started   int    `json:"started,omitzero"`
+	Unknown   int    `json:"unknown,omitzero"`
+	UpdatedAt string `json:"updated_at"`
+	Cursor    string `json:"cursor,omitzero"`
 }
 
-func (s *system) taskView(t dispatch.Task, pending int) taskView {
+func (s *system) taskView(state dispatch.State) taskView {
+	t := state.Task
 	v := taskView{Task: t.ID, Profile: t.Profile, Actor: t.Actor, State: "active", Steps: t.Steps,
-		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Budgets: s.budgets(t), Pending: pending, UpdatedAt: dispatch.FormatTime(t.Updated)}
+		MaxSteps: s.config.Profiles[t.Profile].MaxSteps, Budgets: s.budgets(t), Pending: state.Pending, UpdatedAt: dispatch.FormatTime(t.Updated)}
+	for _, o := range state.Open {
+		if o.StateAt(failpoint.Now()) == dispatch.Started {
+			v.Started++
+		} else {
+			v.Unknown++
+		}
+	}
 	if !t.Deadline.IsZero() {
 		v.Deadline = dispatch.FormatTime(t.Deadline)
 	}
@@ -78,9 +91,21 @@ func (s *system) taskView(t dispatch.Task, pending int) taskView {
 	return v
 }
 
+// operations says how many of the task's operations are open.
+func (v taskView) operations() []string {
+	var said []string
+	if v.Started > 0 {
+		said = append(said, fmt.Sprintf("%d under way", v.Started))
+	}
+	if v.Unknown > 0 {
+		said = append(said, fmt.Sprintf("%d of unknown outcome", v.Unknown))
+	}
+	return said
+}
+
 // budgets are those of a task's profile, with what the task has spent of each.
 func (s *system) budgets(t dispatch.Task) dispatch.InputBudgets {
-	return dispatch.Budgets(s.config.Profiles[t.Profile].Budgets).After(t.Spent)
+	return dispatch.Budgets(s.config.Profiles[t.Profile].Budgets).After(t, failpoint.Now())
 }
 
 // budgetRows names each stated budget and says what is spent of it.
@@ -91,7 +116,11 @@ func budgetRows(b dispatch.InputBudgets) [][2]string {
 		*dispatch.InputBudget
 	}{{"cost", b.Cost}, {"attempts", b.Attempts}, {"output", b.Output}} {
 		if row.InputBudget != nil {
-			rows = append(rows, [2]string{row.name, fmt.Sprintf("%d of %d", row.Spent, row.Limit)})
+			said := fmt.Sprintf("%d of %d", row.Spent, row.Limit)
+			if row.Reserved > 0 {
+				said += fmt.Sprintf(", %d reserved", row.Reserved)
+			}
+			rows = append(rows, [2]string{row.name, said})
 		}
 	}
 	return rows
@@ -119,13 +148,13 @@ func (a *app) taskList() *cobra.Command {
 				if err != nil {
 					return nil, nil, err
 				}
-				v := s.taskView(state.Task, state.Pending)
+				v := s.taskView(state)
 				v.Cursor = cursor
 				steps := fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)
 				for _, row := range budgetRows(v.Budgets) {
 					steps += ", " + row[0] + " " + row[1]
 				}
-				return v, []string{v.Task, v.Profile, v.Actor, v.State, steps, fmt.Sprint(v.Pending)}, nil
+				return v, []string{v.Task, v.Profile, v.Actor, strings.Join(append([]string{v.State}, v.operations()...), ", "), steps, fmt.Sprint(v.Pending)}, nil
 			},
 			empty: "no tasks yet; configured ones are made at their first use, others with govern task create",
 		})
@@ -141,18 +170,18 @@ func (a *app) taskShow() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		waiting, err := s.store.Approvals(cmd.Context(), s.principal.Tenant, t.ID, dispatch.Pending)
+		state, err := s.store.Load(cmd.Context(), t.TaskKey, dispatch.Lookup{})
 		if err != nil {
 			return err
 		}
-		v := s.taskView(t, len(waiting))
+		v := s.taskView(state)
 		if f.json() {
 			return writeJSON(a.stdout, v)
 		}
 		rows := [][2]string{{"task", v.Task}, {"profile", v.Profile}, {"actor", v.Actor}, {"state", v.State},
 			{"steps", fmt.Sprintf("%d of %d", v.Steps, v.MaxSteps)}}
 		rows = append(rows, budgetRows(v.Budgets)...)
-		rows = append(rows, [2]string{"pending", fmt.Sprint(v.Pending)}, [2]string{"deadline", v.Deadline}, [2]string{"updated", v.UpdatedAt})
+		rows = append(rows, [2]string{"pending", fmt.Sprint(v.Pending)}, [2]string{"calls", strings.Join(v.operations(), ", ")}, [2]string{"deadline", v.Deadline}, [2]string{"updated", v.UpdatedAt})
 		for _, row := range rows {
 			if row[1] != "" {
 				fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
@@ -182,15 +211,11 @@ func (s *system) anyTask(cmd *cobra.Command, id string) (dispatch.Task, error) {
 
 // writeTask writes a task as JSON, as it is after a change.
 func (a *app) writeTask(cmd *cobra.Command, s *system, key dispatch.TaskKey) error {
-	t, err := s.store.Task(cmd.Context(), key)
+	state, err := s.store.Load(cmd.Context(), key, dispatch.Lookup{})
 	if err != nil {
 		return err
 	}
-	waiting, err := s.store.Approvals(cmd.Context(), key.Tenant, key.ID, dispatch.Pending)
-	if err != nil {
-		return err
-	}
-	return writeJSON(a.stdout, s.taskView(t, len(waiting)))
+	return writeJSON(a.stdout, s.taskView(state))
 }
 
 func (a *app) taskCreate() *cobra.Command {

@@ -7,13 +7,13 @@ import (
 	"io/fs"
 	"maps"
 	"slices"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/policy-dispatch/govern/internal/checkpoint"
 	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/failpoint"
 	"github.com/policy-dispatch/govern/internal/opa"
 	"github.com/policy-dispatch/govern/internal/snapshot"
 	"github.com/policy-dispatch/govern/internal/sqlite"
@@ -126,7 +126,7 @@ func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
 }
 
 func newSystem(g governed, store *sqlite.Store) *system {
-	return &system{governed: g, store: store, dispatcher: dispatch.New(store, store.Key(), time.Now, g.snapshot),
+	return &system{governed: g, store: store, dispatcher: dispatch.New(store, store.Key(), failpoint.Now, g.snapshot),
 		principal: dispatch.Principal{Tenant: dispatch.DefaultTenant, Actor: g.config.Actor}}
 }
 

@@ -79,7 +79,9 @@ var moves = map[string][]string{
 	"reopen": {"pending pending", "approved pending", "rejected pending", "expired pending"},
 	"expiry": {"pending expired", "approved expired"},
 	"cancel": {"pending withdrawn", "approved withdrawn"},
-	"task":   {"pending withdrawn", "approved withdrawn"},
+	// Its call was never sent.
+	"outcome": {"consumed approved", "consumed withdrawn"},
+	"task":    {"pending withdrawn", "approved withdrawn"},
 }
 
 // stands reads how an entry leaves the approvals that it touches.
@@ -133,7 +135,7 @@ func (a *auditor) stand(t *task, e *entry, kind string, s stand) error {
 		a.at(e, ApprovalMove, "the approval %s goes from %q to %q", plainText(id), before.state(), state)
 	}
 	if state == "consumed" {
-		t.consumed, t.owed = append(t.consumed[:0], id...), true
+		t.consumed, t.owed = append(t.consumed[:0], id...), !t.begun
 		if !t.allowed {
 			a.at(e, ApprovalMove, "the approval %s is consumed, and nothing is allowed", plainText(id))
 		}
@@ -157,6 +159,11 @@ func (a *auditor) asked(t *task, e *entry, kind string, s stand, v *approval) {
 		a.at(e, ApprovalUnasked, "the approval %s begins without a decision that asks for it", plainText(s.str(sID)))
 		return
 	}
+	v.asked, v.call = true, a.call(e)
+}
+
+// call is the digest of the call that a decision is of, as tables show it.
+func (a *auditor) call(e *entry) (sum merkle.Hash) {
 	var in [inputMembers]int32
 	var call [callMembers]int32
 	e.pick(e.at[eInput], inputNames[:], in[:])
@@ -165,8 +172,8 @@ func (a *auditor) asked(t *task, e *entry, kind string, s stand, v *approval) {
 	for _, part := range [...][]byte{[]byte(`{"arguments":`), e.doc.raw(call[cArguments]), []byte(`,"call_id":`), e.raw(eCallID), []byte(`,"tool":`), e.doc.raw(call[cTool]), []byte(`}`)} {
 		h.Write(part)
 	}
-	v.asked = true
-	h.Sum(v.call[:0])
+	h.Sum(sum[:0])
+	return sum
 }
 
 // voted holds the votes on an approval against what people said.
@@ -210,7 +217,7 @@ func (t *task) nowOpen(id []byte, open bool) {
 	}
 }
 
-// used holds the approval under which an action ran against the call and against the people who gave it.
+// used holds the approval under which something ran, or was begun, against the call and against the people who gave it.
 func (a *auditor) used(t *task, e *entry, under []byte) error {
 	v, err := a.approvals.get(a.joined(t.tenant, under))
 	if err != nil {
@@ -231,7 +238,11 @@ func (a *auditor) used(t *task, e *entry, under []byte) error {
 		return err
 	}
 	s := standIn(&a.old, 1)
-	if !bytes.Equal(s.str(sSignature), e.str(eSignature)) || !bytes.Equal(s.str(sMode), t.mode) || !bytes.Equal(s.str(sActor), e.str(eActor)) ||
+	ofCall := e.str(eSignature)
+	if ofCall == nil { // a decision has it in its input
+		ofCall = t.signature
+	}
+	if !bytes.Equal(s.str(sSignature), ofCall) || !bytes.Equal(s.str(sMode), t.mode) || !bytes.Equal(s.str(sActor), e.str(eActor)) ||
 		!bytes.Equal(v.task, bytes.Join([][]byte{t.tenant, t.id}, []byte{0})) {
 		a.at(e, ApprovalOfAnotherCall, "the approval %s is of another call", id)
 	}

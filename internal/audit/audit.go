@@ -44,6 +44,8 @@ type auditor struct {
 	tasks      *cache[task, *task]
 	approvals  *cache[approval, *approval]
 	operations *cache[operation, *operation]
+	starts     *cache[start, *start]
+	effects    *cache[effect, *effect]
 	records    *cache[record, *record]
 	versions   *cache[version, *version]
 	contents   *cache[content, *content]
@@ -89,6 +91,8 @@ func newAuditor(ctx context.Context, o Options) *auditor {
 	a.tasks = newCache[task](&a.memory, "tasks", recent)
 	a.approvals = newCache[approval](&a.memory, "approvals", recent)
 	a.operations = newCache[operation](&a.memory, "operations", recent)
+	a.starts = newCache[start](&a.memory, "starts", recent)
+	a.effects = newCache[effect](&a.memory, "effects", recent)
 	a.records = newCache[record](&a.memory, "records", recent)
 	a.versions = newCache[version](&a.memory, "versions", recent)
 	a.contents = newCache[content](&a.memory, "contents", recent)

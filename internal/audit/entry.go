@@ -24,25 +24,32 @@ const (
 	eActor
 	eApproval
 	eApprovals
+	eBy
 	eCallID
 	eConfig
 	eDeadline
 	eDecision
+	eDispatch
 	eEntries
 	eInput
 	eInputDigest
 	eKeys
 	eKind
+	eLate
 	eN
 	eOperation
 	ePolicy
 	ePolicyVersion
 	eProfile
+	eReason
 	eRecord
 	eReviewer
 	eReviewers
+	eRun
 	eSealed
 	eSignature
+	eStarted
+	eState
 	eStatus
 	eStep
 	eTarget
@@ -55,9 +62,9 @@ const (
 	entryMembers
 )
 
-var entryNames = [entryMembers]string{"act", "actor", "approval", "approvals", "call_id", "config", "deadline", "decision", "entries", "input",
-	"input_digest", "keys", "kind", "n", "operation", "policy", "policy_version", "profile", "record", "reviewer", "reviewers", "sealed", "signature",
-	"status", "step", "target", "task", "tenant", "time", "tool", "value", "value_bytes"}
+var entryNames = [entryMembers]string{"act", "actor", "approval", "approvals", "by", "call_id", "config", "deadline", "decision", "dispatch", "entries",
+	"input", "input_digest", "keys", "kind", "late", "n", "operation", "policy", "policy_version", "profile", "reason", "record", "reviewer", "reviewers",
+	"run", "sealed", "signature", "started", "state", "status", "step", "target", "task", "tenant", "time", "tool", "value", "value_bytes"}
 
 // The members of a decision, of the input that it was made on, and of what is in that.
 const (
@@ -91,7 +98,21 @@ const (
 
 var callNames = [callMembers]string{"arguments", "signature", "target", "tool"}
 
-var stateNames = [1]string{"step"}
+const (
+	stBudgets = iota
+	stOperation
+	stStep
+	stateMembers
+)
+
+var stateNames = [stateMembers]string{"budgets", "operation", "step"}
+
+// What a budget bounds, in the order in which it is counted, and what a decision is told of an operation.
+var (
+	budgetNames   = [3]string{"attempts", "cost", "output"}
+	limitName     = [1]string{"limit"}
+	standingNames = [2]string{"repeatable", "state"}
+)
 
 const (
 	kActor = iota
@@ -106,10 +127,11 @@ const (
 	tApproval = iota
 	tCost
 	tEffect
+	tOutside
 	toolMembers
 )
 
-var toolNames = [toolMembers]string{"approval", "cost", "effect"}
+var toolNames = [toolMembers]string{"approval", "cost", "effect", "outside"}
 
 // read reads the text of an entry. It fails if govern cannot have written it.
 func (e *entry) read(text []byte) error {

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"fmt"
 	"hash"
 
 	"github.com/policy-dispatch/govern/internal/merkle"
@@ -43,6 +44,14 @@ func (a *auditor) means(t *task, e *entry) error {
 		if err := a.action(t, e); err != nil {
 			return err
 		}
+	case "outcome":
+		if err := a.outcome(t, e); err != nil {
+			return err
+		}
+	case "settlement":
+		if err := a.settlement(t, e); err != nil {
+			return err
+		}
 	case "review", "reopen":
 		if t.cancelled {
 			a.at(e, AfterCancel, "a review in a task that is cancelled")
@@ -53,11 +62,19 @@ func (a *auditor) means(t *task, e *entry) error {
 	default:
 		a.at(e, UnknownKind, "there is no kind of entry %q", plainText(e.str(eKind)))
 	}
-	return a.stands(t, e, kind)
+	if err := a.stands(t, e, kind); err != nil || kind != "decision" || !t.begun {
+		return err
+	}
+	return a.began(t, e)
 }
 
 // leftOver says what a task still owes when the next of its entries comes, or none does.
 func (a *auditor) leftOver(t *task, now int64) {
+	if t.owes >= 0 && t.must && !a.wasUnread(t, now) {
+		a.add(Finding{Leaf: new(t.owedAt + 1), Tenant: plainText(t.tenant), Task: plainText(t.id), Step: new(t.at.step), Kind: "action", Code: Dropped, weak: true,
+			Message: fmt.Sprintf("the action of the call of the step %d is gone, which is said to have taken place", t.owes)})
+	}
+	t.owes = -1
 	if !t.owed || t.acted {
 		return
 	}
@@ -87,7 +104,7 @@ func (a *auditor) operatorAct(t *task, e *entry, kind string) error {
 		return a.baseline(e)
 	case "key":
 		a.change(e)
-	case "task", "decision", "action", "review", "reopen", "expiry", "cancel":
+	case "task", "decision", "action", "review", "reopen", "expiry", "cancel", "outcome", "settlement":
 		a.at(e, WrongSubject, "an entry of the kind %s without a task", kind)
 	default:
 		a.at(e, UnknownKind, "there is no kind of entry %q", plainText(e.str(eKind)))
@@ -101,7 +118,7 @@ func (a *auditor) decision(t *task, e *entry) error {
 		d     [decisionMembers]int32
 		in    [inputMembers]int32
 		call  [callMembers]int32
-		state [1]int32
+		state [stateMembers]int32
 		of    [taskMembers]int32
 		tool  [toolMembers]int32
 	)
@@ -116,10 +133,11 @@ func (a *auditor) decision(t *task, e *entry) error {
 	e.pick(in[iTool], toolNames[:], tool[:])
 
 	t.keep(e, d, in, call, tool)
+	a.mayBegin(t, e, state[stOperation])
 	if len(t.actor) == 0 { // its creation is gone, which was said
 		t.actor = append(t.actor, t.by...)
 	}
-	step, _ := e.number(state[0])
+	step, _ := e.number(state[stStep])
 	if step != e.step || !bytes.Equal(e.doc.str(of[kID]), t.id) || !bytes.Equal(e.doc.str(of[kTenant]), t.tenant) ||
 		!bytes.Equal(e.doc.str(of[kActor]), t.by) || !bytes.Equal(t.by, t.actor) {
 		a.at(e, WrongSubject, "decided for another task, actor or step")
@@ -134,6 +152,7 @@ func (a *auditor) decision(t *task, e *entry) error {
 		if !t.hasTool {
 			a.at(e, WrongSubject, "allows a tool that there is not")
 		}
+		a.affords(t, e, state[stBudgets], e.count(tool[tCost]))
 		t.spent[0] += e.count(tool[tCost])
 		t.spent[1]++
 	}
@@ -163,30 +182,19 @@ func (t *task) keep(e *entry, d [decisionMembers]int32, in [inputMembers]int32, 
 	} {
 		*k.into = append((*k.into)[:0], k.from...)
 	}
-	t.allowed = string(t.effect) == "allow"
+	t.resumed = string(t.effect) == "resume"
+	t.allowed = string(t.effect) == "allow" || t.resumed
+	t.begun = e.at[eStarted] != 0
 	status := string(e.str(eStatus))
-	t.ran = t.allowed && (status == "ok" || status == "outcome_unknown") // any other is told of what did not run
+	t.ran = t.allowed && !t.begun && (status == "ok" || status == "outcome_unknown") // any other is told of what did not run
 	t.owed = t.ran
 	t.hasTool = e.doc.kind(in[iTool]) == '{'
 	t.write = string(e.doc.str(tool[tEffect])) == "write"
+	t.outside = e.doc.isTrue(tool[tOutside])
 	t.always = string(e.doc.str(tool[tApproval])) == "always"
 }
 
-// operation is a thing that was done under a key, and record what a local write made. They are kept as digests.
-type operation struct {
-	tenant, task, signature, tool []byte
-	step                          int64
-	result                        merkle.Hash
-}
-
-func (o *operation) pack(p *packer) {
-	for _, v := range []*[]byte{&o.tenant, &o.task, &o.signature, &o.tool} {
-		p.text(v)
-	}
-	p.number(&o.step)
-	p.hash(&o.result)
-}
-
+// record is what a local write made, kept as a digest.
 type record struct {
 	tenant, task []byte
 	value        merkle.Hash
@@ -217,6 +225,9 @@ func (a *auditor) action(t *task, e *entry) error {
 	} else {
 		t.spent[2] += int64(len(e.raw(eValue)))
 	}
+	if e.at[eDispatch] != 0 {
+		return a.took(t, e)
+	}
 	if t.cancelled {
 		a.at(e, AfterCancel, "it ran in a task that is cancelled")
 	}
@@ -241,9 +252,7 @@ func (a *auditor) action(t *task, e *entry) error {
 
 // ran holds an action against the decision that allows it.
 func (a *auditor) ran(t *task, e *entry) error {
-	if !bytes.Equal(t.callID, e.str(eCallID)) || !bytes.Equal(t.tool, e.str(eTool)) || !bytes.Equal(t.by, e.str(eActor)) || len(t.signature) == 0 ||
-		!bytes.Equal(t.signature, e.str(eSignature)) || !bytes.Equal(t.target, e.str(eTarget)) || !bytes.Equal(t.version, e.str(ePolicyVersion)) ||
-		len(t.operation) > 0 && !bytes.Equal(t.operation, e.str(eOperation)) {
+	if !t.ranAs(e, t.callID) {
 		a.at(e, ActionDiffers, "not the call that its decision allows")
 	}
 	if !t.ran {
@@ -264,19 +273,9 @@ func (a *auditor) ran(t *task, e *entry) error {
 // kept remembers what a write did.
 func (a *auditor) kept(t *task, e *entry) error {
 	if key := e.str(eOperation); key != nil {
-		name := a.joined(t.tenant, t.id, e.str(eActor), key)
-		o, err := a.operations.get(name)
-		switch {
-		case err != nil:
+		if err := a.wrote(t, e, key); err != nil {
 			return err
-		case o != nil:
-			a.at(e, OperationTwice, "a second action of the operation %s, which was done in step %d", plainText(key), o.step)
-		default:
-			if o, err = a.operations.make(name); err != nil {
-				return err
-			}
 		}
-		*o = operation{bytes.Clone(t.tenant), bytes.Clone(t.id), bytes.Clone(e.str(eSignature)), bytes.Clone(e.str(eTool)), e.step, sha256.Sum256(e.raw(eValue))}
 	}
 	if e.at[eRecord] == 0 {
 		return nil

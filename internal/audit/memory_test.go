@@ -123,8 +123,27 @@ func TestLittleMemoryFindsTheSame(t *testing.T) {
 		}
 		tasks = append(tasks, l)
 	}
+	for i := range 16 {
+		l := abroad(t, fmt.Sprintf("u%02d", i))
+		switch i % 8 {
+		case 1:
+			l.at(14, "started")["run"] = 5
+		case 2:
+			l = slices.Delete(l, 10, 11)
+		case 3:
+			delete(l.at(7), "approvals")
+		case 4:
+			l.at(24, "started")["effect"] = "e2"
+			l.at(17)["state"], l = "unknown", l[:26]
+		case 5:
+			l.at(11)["call_id"] = "c9"
+		case 6:
+			l = append(l, l[15])
+		}
+		tasks = append(tasks, l)
+	}
 	all := operatorActs()
-	for n := range 10 {
+	for n := range 28 {
 		for _, l := range tasks {
 			if n < len(l) {
 				all = append(all, l[n])
@@ -133,7 +152,7 @@ func TestLittleMemoryFindsTheSame(t *testing.T) {
 	}
 	export := file(all.lines(t))
 	want := audited(t, export, Options{})
-	require.Greater(t, len(want.Findings), 35)
+	require.Greater(t, len(want.Findings), 50)
 	assert.Equal(t, want, audited(t, export, Options{Recent: 2}))
 }
 

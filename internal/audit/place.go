@@ -134,6 +134,7 @@ func (a *auditor) unseen(t *task, e *entry) {
 	if t.operators() {
 		a.signing = signing{lost: true}
 	}
+	t.after = e.leaf
 	if e.step > t.at.step && e.n > 0 {
 		t.blind = e.step
 	}

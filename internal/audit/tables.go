@@ -140,7 +140,7 @@ func compareTable[T any, P packed[T]](s *stateAudit, c *cache[T, P], columns, ke
 func second(name []byte) string { return plainText(bytes.Split(name, []byte{0})[1]) }
 
 func (s *stateAudit) compareTasks() error {
-	return compareTable(s, s.tasks, "tenant, id, profile, actor, steps, cancelled, deadline, updated, entries, revision, spent_cost, spent_attempts, spent_output",
+	return compareTable(s, s.tasks, "tenant, id, profile, actor, steps, cancelled, deadline, updated, entries, revision, spent_cost, spent_attempts, spent_output, in_flight",
 		"tenant = ? AND id = ?", 2, func(r row, _ *task) string { return second(r.name) },
 		func(r row, t *task) {
 			at := spot{r.stmt.ColumnInt64(4), r.stmt.ColumnInt64(8) - 1}
@@ -164,6 +164,7 @@ func (s *stateAudit) compareTasks() error {
 			for i, spent := range t.spent {
 				r.isCount(10+i, spent)
 			}
+			r.isRaw(13, t.inFlight())
 		})
 }
 
@@ -196,14 +197,26 @@ func (s *stateAudit) compareApprovals() error {
 }
 
 func (s *stateAudit) compareOperations() error {
-	return compareTable(s, s.operations, "tenant, task, actor, key, signature, tool, step, result", "tenant = ? AND task = ? AND actor = ? AND key = ?", 4,
-		func(r row, _ *operation) string { return second(r.name) },
+	return compareTable(s, s.operations, "tenant, id, task, actor, key, signature, tool, state, effect, definition, outward, since, lease, approval, dispatch, step, run, lookups, proposal, result",
+		"tenant = ? AND id = ?", 2,
+		func(r row, o *operation) string {
+			if o == nil {
+				return r.stmt.ColumnText(2)
+			}
+			return plainText(o.task)
+		},
 		func(r row, o *operation) {
-			r.isText(4, o.signature)
-			r.isText(5, o.tool)
-			r.isCount(6, o.step)
-			if sha256.Sum256(r.raw(7)) != o.result {
-				r.fault("result of %s is %s, and the entries say something else", slashed(r.name), shown(r.raw(7)))
+			for i, want := range [...][]byte{o.task, o.actor, o.key, o.signature, o.tool, o.state, o.effect, o.definition, o.outward, o.since, o.lease, o.approval} {
+				r.isText(2+i, want)
+			}
+			for i, want := range [...]int64{o.dispatch, o.step, o.run, o.lookups} {
+				r.isCount(14+i, want)
+			}
+			if len(o.lease) > 0 && sha256.Sum256(r.raw(18)) != o.call {
+				r.fault("%s shows another call than the one that was begun", slashed(r.name))
+			}
+			if sha256.Sum256(r.raw(19)) != o.result {
+				r.fault("result of %s is %s, and the entries say something else", slashed(r.name), shown(r.raw(19)))
 			}
 		})
 }

@@ -24,6 +24,14 @@ type task struct {
 		leaf          int64
 	}
 	blind int64 // a step whose decision could not be read
+	after int64 // the leaf of the last entry before which something could not be read, or is gone
+
+	// flight are the calls of outside tools without an outcome.
+	flight []byte
+	// owes is the step of a call of an outside tool of which the entry at the leaf owedAt says that it took place, so that its
+	// action follows, or may; -1 if there is none.
+	owes, owedAt  int64
+	must, settled bool // settled says that the entry is a settlement
 
 	// open are the ids of approvals that wait or can be used, each behind a line feed.
 	open []byte
@@ -34,12 +42,15 @@ type task struct {
 type decided struct {
 	decision, decidedStep int64 // its leaf, -1 before the first
 	acted                 bool
-	// allowed says that the call may run, and owed that it did: its action must follow.
-	allowed, owed bool
+	// allowed says that the call may run, resumed that it may as the repetition of one whose outcome was not known, and owed that
+	// it ran: its action must follow.
+	allowed, resumed, owed bool
 	// ran says that the call ran, by the status that the caller got.
 	ran           bool
 	hasTool       bool
 	write, always bool
+	// outside says that the tool is not in the process of govern, and begun that its call was begun.
+	outside, begun bool
 
 	effect, version, callID, tool, signature, target, by, mode []byte
 	operation, reviewers, terms                                []byte
@@ -59,21 +70,20 @@ func (s spot) String() string {
 
 func (t *task) begin(e *entry) {
 	t.tenant, t.id = append(t.tenant, e.str(eTenant)...), append(t.id, e.str(eTask)...)
-	t.at, t.leaf, t.decision, t.blind = nowhere, -1, -1, -1
+	t.at, t.leaf, t.decision, t.blind, t.after, t.owes = nowhere, -1, -1, -1, -1, -1
 }
 
 // operators says that this is no task: what operators do without one is kept in its place.
 func (t *task) operators() bool { return len(t.tenant) == 0 && len(t.id) == 0 }
 
 func (t *task) pack(p *packer) {
-	for _, v := range []*[]byte{&t.tenant, &t.id, &t.profile, &t.actor, &t.deadline, &t.updated, &t.open, &t.effect, &t.version, &t.callID, &t.tool, &t.signature,
-		&t.target, &t.by, &t.mode, &t.operation, &t.reviewers, &t.terms, &t.consumed} {
+	for _, v := range []*[]byte{&t.tenant, &t.id, &t.profile, &t.actor, &t.deadline, &t.updated, &t.open, &t.flight} {
 		p.text(v)
 	}
-	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.gap.after.step, &t.gap.after.n, &t.gap.before.step, &t.gap.before.n, &t.gap.leaf, &t.blind, &t.decision, &t.decidedStep} {
+	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.gap.after.step, &t.gap.after.n, &t.gap.before.step, &t.gap.before.n, &t.gap.leaf, &t.blind, &t.after, &t.owes, &t.owedAt} {
 		p.number(v)
 	}
-	for _, v := range []*bool{&t.cancelled, &t.acted, &t.allowed, &t.owed, &t.ran, &t.hasTool, &t.write, &t.always} {
+	for _, v := range []*bool{&t.cancelled, &t.must, &t.settled} {
 		p.flag(v)
 	}
 	for i := range t.seen {
@@ -81,5 +91,18 @@ func (t *task) pack(p *packer) {
 		p.number(&s.step)
 		p.number(&s.n)
 		p.hash(&s.hash)
+	}
+	t.decided.pack(p)
+}
+
+func (d *decided) pack(p *packer) {
+	for _, v := range []*[]byte{&d.effect, &d.version, &d.callID, &d.tool, &d.signature, &d.target, &d.by, &d.mode, &d.operation, &d.reviewers, &d.terms, &d.consumed} {
+		p.text(v)
+	}
+	for _, v := range []*int64{&d.decision, &d.decidedStep} {
+		p.number(v)
+	}
+	for _, v := range []*bool{&d.acted, &d.allowed, &d.resumed, &d.owed, &d.ran, &d.hasTool, &d.write, &d.always, &d.outside, &d.begun} {
+		p.flag(v)
 	}
 }

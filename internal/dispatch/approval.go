@@ -124,8 +124,11 @@ type Operation struct {
 	// call is its owner's alone. After it a started operation counts as unknown.
 	Since time.Time
 	Lease time.Time
-	// Approval is the id of the approval that the call consumed.
-	Approval string
+	// Target is what the call acts on.
+	Target string
+	// Approval is the id of the approval that the call consumed, and PolicyVersion allowed the last call.
+	Approval      string
+	PolicyVersion string
 	// Lookups counts how often the tool was asked what became of the last call, to no avail.
 	Lookups int
 	// Proposal is the call, with seals for what is sensitive, and ExactProposal, where there are any, the call itself; it goes

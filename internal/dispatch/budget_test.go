@@ -55,8 +55,8 @@ func TestBudgetsInTheInput(t *testing.T) {
 		return string(raw)
 	}
 	assert.Equal(t, `{}`, budgets(Budgets{}))
-	assert.Equal(t, `{"attempts":{"limit":0,"spent":3}}`, budgets(Budgets{Attempts: limit(0)}), "none at all is not no limit")
-	assert.Equal(t, `{"attempts":{"limit":5,"spent":3},"cost":{"limit":9,"spent":7},"output":{"limit":64,"spent":40}}`,
+	assert.Equal(t, `{"attempts":{"limit":0,"reserved":0,"spent":3}}`, budgets(Budgets{Attempts: limit(0)}), "none at all is not no limit")
+	assert.Equal(t, `{"attempts":{"limit":5,"reserved":0,"spent":3},"cost":{"limit":9,"reserved":0,"spent":7},"output":{"limit":64,"reserved":0,"spent":40}}`,
 		budgets(Budgets{Cost: limit(9), Attempts: limit(5), Output: limit(64)}))
 }
 

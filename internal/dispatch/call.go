@@ -32,6 +32,8 @@ type Call struct {
 	Key    string
 	// Signature is the keyed signature; empty for what is no proposal.
 	Signature string
+	// Effect is the keyed digest of the effect of a call of a known tool, where it matters: outside, and beside open operations.
+	Effect string
 	// Violations of the tool's schema.
 	Violations []Violation
 	// Sending is what a call of an outside tool goes out under; the dispatcher sets it.
@@ -193,4 +195,17 @@ func (c *Call) sign(key []byte, task TaskKey, actor string) error {
 	}
 	c.Signature = ijson.HMAC(key, "govern keyed signature v1", []byte(ijson.Digest("govern signature v1", tuple)))
 	return nil
+}
+
+// effect is the keyed digest of what the call would bring about, whoever asks and under whatever key.
+func (c *Call) effect(key []byte, task TaskKey, def *Definition) (string, error) {
+	arguments := c.Arguments
+	if def.Key != "" {
+		arguments, _ = ijson.Remove(arguments, def.Key)
+	}
+	tuple, err := ijson.Marshal([]any{task.Tenant, task.ID, c.Tool, arguments})
+	if err != nil {
+		return "", err
+	}
+	return ijson.HMAC(key, "govern keyed effect v1", []byte(ijson.Digest("govern effect v1", tuple))), nil
 }

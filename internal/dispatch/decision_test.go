@@ -30,7 +30,7 @@ func writeFacts() Facts {
 		Now: at, Mode: Enforce, Door: "test", Attempt: 1, Step: 3, Definition: "d",
 		Call:    decode([]byte(`{"call_id":"c1","tool":"record_draft","arguments":{"draft_id":"n"}}`), 0, ijson.DefaultLimits),
 		Profile: &Profile{MaxSteps: 20, MaxPending: 5},
-		Tool:    &Definition{Name: "record_draft", Effect: Write, Approval: Always},
+		Tool:    &Definition{Name: "record_draft", Local: "record", Effect: Write, Approval: Always},
 	}
 	f.Call.Signature, f.Call.Target, f.Call.Key = "s", "n", "k"
 	f.Task = Task{TaskKey: TaskKey{"default", "labels-1"}, Actor: "learner", Profile: "warehouse", Steps: 2, Revision: 7, Updated: at}
@@ -56,6 +56,7 @@ const (
 	allowed   = `{"effect":"allow","status":"ok","reasons":[],"policy_version":"v@sha256:0","approval":{"approvers":1}}`
 	asking    = `{"effect":"require_approval","status":"approval_required","reasons":[],"policy_version":"v@sha256:0","approval":{}}`
 	replayed  = `{"effect":"replay","status":"replayed","reasons":[],"policy_version":"v@sha256:0"}`
+	resumed   = `{"effect":"resume","status":"resumed","reasons":[],"policy_version":"v@sha256:0"}`
 	simulated = `{"effect":"simulate","status":"dry_run","reasons":[],"policy_version":"v@sha256:0"}`
 	denied    = `{"effect":"deny","status":"outside_window","reasons":[{"code":"outside_window","message":"not now"}],"policy_version":"v@sha256:0"}`
 )
@@ -116,6 +117,8 @@ func TestOnlyAWellFormedDecisionCounts(t *testing.T) {
 		"B046: a ttl of 100 years":     change(`{"approvers":1}`, `{"ttl":"876000h"}`),
 		"a status with another effect": change(`"status":"ok"`, `"status":"tool_denied"`),
 		"ok that denies":               change(`"effect":"allow"`, `"effect":"deny"`),
+		"a resumption that allows":     change(`"status":"ok"`, `"status":"resumed"`),
+		"a call under way":             strings.Replace(denied, `"status":"outside_window"`, `"status":"started"`, 1),
 		"an allow of one's own":        change(`"status":"ok"`, `"status":"fine"`),
 		"a status of execution":        strings.Replace(denied, `"status":"outside_window"`, `"status":"timeout"`, 1),
 		"a status of a broken result":  strings.Replace(denied, `"status":"outside_window"`, `"status":"invalid_result"`, 1),
@@ -189,7 +192,9 @@ func TestTermsInOrder(t *testing.T) {
 func TestWhatNoPolicyCanDo(t *testing.T) {
 	approval := func(edit func(*Approval)) func(*Facts) { return func(f *Facts) { edit(f.State.Approval) } }
 	committed := func(signature string) func(*Facts) {
-		return func(f *Facts) { f.Operation = &Operation{Signature: signature, Result: ijson.Raw(`1`)} }
+		return func(f *Facts) {
+			f.Operation = &Operation{State: Committed, Signature: signature, Result: ijson.Raw(`1`)}
+		}
 	}
 	byRule := func(f *Facts) { f.Tool.Approval = ByRule }
 	none := func(f *Facts) { f.State.Approval = nil }
@@ -245,11 +250,14 @@ func TestWhatNoPolicyCanDo(t *testing.T) {
 		{"allow in an unknown mode", allowed, []func(*Facts){func(f *Facts) { f.Mode, f.State.Approval.Mode = "dryrun", "dryrun" }}, false},
 		{"allow of a write in a dry run", allowed, []func(*Facts){func(f *Facts) { f.Mode, f.State.Approval.Mode = DryRun, DryRun }}, false},
 		{"allow of a read in a dry run", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule, func(f *Facts) { f.Mode, f.Tool.Effect = DryRun, Read }}, true},
+		{"allow of a read outside in a dry run", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule, func(f *Facts) { f.Mode, f.Tool.Effect, f.Tool.Local = DryRun, Read, "" }}, false},
+		{"allow of what has no effect in a dry run", strings.Replace(allowed, `,"approval":{"approvers":1}`, ``, 1), []func(*Facts){none, byRule, func(f *Facts) { f.Mode, f.Tool.Effect = DryRun, "" }}, false},
 		{"simulate in a dry run", simulated, []func(*Facts){func(f *Facts) { f.Mode = DryRun }}, true},
 		{"simulate outside a dry run", simulated, nil, false},
 		{"simulate when cancelled", simulated, []func(*Facts){func(f *Facts) { f.Mode, f.Task.Cancelled = DryRun, true }}, false},
 		{"simulate an unknown tool", simulated, []func(*Facts){func(f *Facts) { f.Mode, f.Tool = DryRun, nil }}, false},
 		{"replay", replayed, []func(*Facts){committed("s")}, true},
+		{"replay without its result", replayed, []func(*Facts){committed("s"), func(f *Facts) { f.Operation.Result = nil }}, true},
 		{"replay of nothing", replayed, nil, false},
 		{"replay of another call", replayed, []func(*Facts){committed("other")}, false},
 		{"replay when cancelled", replayed, []func(*Facts){committed("s"), func(f *Facts) { f.Task.Cancelled = true }}, false},
@@ -273,6 +281,117 @@ func TestWhatNoPolicyCanDo(t *testing.T) {
 			require.NoError(t, err)
 			assert.Equal(t, row.ok, d.Status != StatusPolicyError, "%s %s", d.Status, d.Detail)
 		})
+	}
+}
+
+// What no policy can do while an operation is open: that of the call itself, or another of the task.
+func TestWhatNoPolicyCanDoToOpenOperations(t *testing.T) {
+	own := func(state OperationState, same, repeatable bool) func(*Input) {
+		return func(in *Input) {
+			in.State.Operation = &InputOperation{State: state, SameSignature: same, Repeatable: repeatable}
+		}
+	}
+	unsettled := func(state OperationState) func(*Input) { return func(in *Input) { in.State.Unsettled = &state } }
+	another := func(in *Input) { in.State.WriteStarted = true }
+	outside := func(in *Input) { in.Tool.Outside = true }
+	reading := func(in *Input) { in.Tool.Effect = Read }
+	dry := func(in *Input) { in.Mode, in.State.Approval.Mode = DryRun, DryRun }
+	used := func(in *Input) { in.State.Approval.State = Consumed }
+	budget := func(limit, spent, reserved int64) func(*Input) {
+		return func(in *Input) {
+			in.State.Budgets.Attempts = &InputBudget{Limit: limit, Spent: spent, Reserved: reserved}
+		}
+	}
+	lost := own(Unknown, true, true)
+	for _, row := range []struct {
+		name    string
+		raw     string
+		changes []func(*Input)
+		want    string // of the error; empty for none
+	}{
+		{"allow of what was started", allowed, []func(*Input){own(Started, true, false)}, "an operation that is started"},
+		{"allow of what is unknown", allowed, []func(*Input){lost}, "an operation that is unknown"},
+		{"allow of what is committed", allowed, []func(*Input){own(Committed, true, false)}, "an operation that is committed"},
+		{"allow of what nobody has a word for", allowed, []func(*Input){own("authorised", true, false)}, "an operation that is authorised"},
+		{"allow of what did not take place", allowed, []func(*Input){own(Absent, true, false)}, ""},
+		{"allow of what another call did not do", allowed, []func(*Input){own(Absent, false, false)}, ""},
+		{"allow beside the same effect", allowed, []func(*Input){unsettled(Started)}, "another operation of the same effect is started"},
+		{"allow beside the same effect, not known", allowed, []func(*Input){unsettled(Unknown)}, "another operation of the same effect is unknown"},
+		{"allow beside another write", allowed, []func(*Input){another}, "another write of the task"},
+		{"allow of no known effect beside another write", allowed, []func(*Input){another, func(in *Input) { in.Tool.Effect = "" }}, "another write of the task"},
+		{"allow of a read beside a write", allowed, []func(*Input){another, reading}, ""},
+		{"allow over what is reserved", allowed, []func(*Input){budget(3, 2, 1)}, "the budget of attempts"},
+		{"allow beside what is reserved", allowed, []func(*Input){budget(4, 2, 1)}, ""},
+		{"ask for what was started", asking, []func(*Input){own(Started, true, false)}, "an operation that is started"},
+		{"ask for what is unknown", asking, []func(*Input){lost}, "an operation that is unknown"},
+		{"ask for what did not take place", asking, []func(*Input){own(Absent, true, false), used}, ""},
+		{"ask beside the same effect", asking, []func(*Input){unsettled(Unknown)}, "another operation of the same effect is unknown"},
+		{"ask beside another write", asking, []func(*Input){another}, "another write of the task"},
+		{"simulate what was started", simulated, []func(*Input){dry, own(Started, true, false)}, "an operation that is started"},
+		{"simulate beside the same effect", simulated, []func(*Input){dry, unsettled(Started)}, "another operation of the same effect is started"},
+		{"simulate what did not take place", simulated, []func(*Input){dry, own(Absent, true, false)}, ""},
+		{"replay of what was started", replayed, []func(*Input){own(Started, true, false)}, "a committed operation"},
+		{"replay of what is unknown", replayed, []func(*Input){lost}, "a committed operation"},
+		{"replay of what did not take place", replayed, []func(*Input){own(Absent, true, false)}, "a committed operation"},
+		{"replay of another call", replayed, []func(*Input){own(Committed, false, false)}, "a committed operation"},
+		{"replay beside the same effect", replayed, []func(*Input){own(Committed, true, false), unsettled(Unknown), another}, ""},
+		{"resume", resumed, []func(*Input){outside, lost, used}, ""},
+		{"resume with terms", strings.Replace(resumed, `"status"`, `"approval":{},"status"`, 1), []func(*Input){outside, lost}, "takes no approval"},
+		{"resume to repeat", strings.Replace(resumed, `"status"`, `"retryable":true,"status"`, 1), []func(*Input){outside, lost}, "not retryable"},
+		{"resume of nothing", resumed, []func(*Input){outside}, "an unknown operation"},
+		{"resume of what was started", resumed, []func(*Input){outside, own(Started, true, true)}, "an unknown operation"},
+		{"resume of what is committed", resumed, []func(*Input){outside, own(Committed, true, true)}, "an unknown operation"},
+		{"resume of what did not take place", resumed, []func(*Input){outside, own(Absent, true, true)}, "an unknown operation"},
+		{"resume of another call", resumed, []func(*Input){outside, own(Unknown, false, true)}, "an unknown operation"},
+		{"resume of what cannot be repeated", resumed, []func(*Input){outside, own(Unknown, true, false)}, "an unknown operation"},
+		{"resume of a tool inside", resumed, []func(*Input){lost}, "no write outside"},
+		{"resume of a read", resumed, []func(*Input){outside, lost, reading}, "no write outside"},
+		{"resume beside the same effect", resumed, []func(*Input){outside, lost, unsettled(Started)}, "another operation of the same effect is started"},
+		{"resume beside the same effect, not known", resumed, []func(*Input){outside, lost, unsettled(Unknown)}, "another operation of the same effect is unknown"},
+		{"resume beside another write", resumed, []func(*Input){outside, lost, another}, "another write of the task"},
+		{"resume in a dry run", resumed, []func(*Input){outside, lost, dry}, "resume in the mode dry_run"},
+		{"resume in an unknown mode", resumed, []func(*Input){outside, lost, func(in *Input) { in.Mode = "dryrun" }}, "unknown mode"},
+		{"resume when cancelled", resumed, []func(*Input){outside, lost, func(in *Input) { in.State.Cancelled = true }}, "cancelled"},
+		{"resume after the last step", resumed, []func(*Input){outside, lost, func(in *Input) { in.State.MaxSteps = 2 }}, "the step budget"},
+		{"resume of an unknown tool", resumed, []func(*Input){outside, lost, func(in *Input) { in.Tool = nil }}, "no well-formed call"},
+		{"resume over a budget", resumed, []func(*Input){outside, lost, budget(3, 3, 0)}, "the budget of attempts"},
+		{"resume over what is reserved", resumed, []func(*Input){outside, lost, budget(3, 2, 1)}, "the budget of attempts"},
+		{"resume beside what is reserved", resumed, []func(*Input){outside, lost, budget(4, 2, 1)}, ""},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			f := writeFacts()
+			in := f.Input()
+			for _, change := range row.changes {
+				change(&in)
+			}
+			raw, err := ijson.Marshal(in)
+			require.NoError(t, err)
+			d, err := Judge(t.Context(), answers{raw: row.raw}, version, raw)
+			require.NoError(t, err)
+			if row.want == "" {
+				assert.NotEqual(t, StatusPolicyError, d.Status, d.Detail)
+				return
+			}
+			assert.Equal(t, StatusPolicyError, d.Status)
+			assert.Contains(t, d.Detail, row.want)
+		})
+	}
+}
+
+// What calls under way have reserved is as good as spent, in every budget.
+func TestReservedCountsAsSpent(t *testing.T) {
+	for name, put := range map[string]func(*InputBudgets, *InputBudget){
+		"cost":     func(b *InputBudgets, one *InputBudget) { b.Cost = one },
+		"attempts": func(b *InputBudgets, one *InputBudget) { b.Attempts = one },
+		"output":   func(b *InputBudgets, one *InputBudget) { b.Output = one },
+	} {
+		f := writeFacts()
+		in := f.Input()
+		in.Tool.Cost = 1
+		put(&in.State.Budgets, &InputBudget{Limit: 10, Spent: 4, Reserved: 5})
+		require.NoError(t, in.affordable(), name)
+		put(&in.State.Budgets, &InputBudget{Limit: 10, Spent: 4, Reserved: 6})
+		require.ErrorContains(t, in.affordable(), "the budget of "+name)
 	}
 }
 

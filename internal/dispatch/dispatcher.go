@@ -87,67 +87,122 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 	if err != nil {
 		return Result{}, err
 	}
-	key := TaskKey{Tenant: p.Tenant, ID: task}
-	release, err := d.store.Hold(ctx, key)
+	j := judging{snap: snap, key: TaskKey{Tenant: p.Tenant, ID: task}, principal: p, origin: o, call: call, mayAsk: true}
+	v, err := d.judged(ctx, j)
+	if err == nil && v.ask != nil {
+		// The task is not held while its tool is asked what became of an earlier call. Whatever it says is on record then.
+		if err = d.lookUp(ctx, snap, *v.ask); err == nil {
+			j.mayAsk = false
+			v, err = d.judged(ctx, j)
+		}
+	}
+	if err != nil || v.begun == nil {
+		return v.result, err
+	}
+	return d.carryOut(ctx, v.tool, v.begun)
+}
+
+// judging is a proposal on its way to a decision.
+type judging struct {
+	snap      *pinned
+	key       TaskKey
+	principal Principal
+	origin    Origin
+	call      Call
+	// mayAsk says that a tool may be asked what became of an earlier call, which is done once.
+	mayAsk bool
+}
+
+// verdict is what came of it: the result, a call that was started of an outside tool, or an operation that should be asked about
+// first. In the last case nothing is on record yet.
+type verdict struct {
+	result Result
+	tool   Tool
+	begun  *Begun
+	ask    *Operation
+}
+
+// judged decides with the task held, and commits what was decided.
+func (d *Dispatcher) judged(ctx context.Context, j judging) (verdict, error) {
+	release, err := d.store.Hold(ctx, j.key)
 	if err != nil {
-		return Result{}, err
+		return verdict{}, err
 	}
 	defer release()
 	for attempt := 1; attempt <= attempts; attempt++ {
-		facts, tool, err := d.facts(ctx, snap, key, p, o.Mode, call)
-		if err != nil {
-			return Result{}, err
-		}
-		if err := d.activate(ctx, snap, facts.Now); err != nil {
-			return Result{}, err
-		}
-		if facts.crowded() {
-			// What nobody answered in time must not keep others from being asked for.
-			closed, err := d.expireHeld(ctx, key)
-			if err != nil {
-				return Result{}, err
-			}
-			if closed {
-				if facts, tool, err = d.facts(ctx, snap, key, p, o.Mode, call); err != nil {
-					return Result{}, err
-				}
-			}
-		}
-		if err := facts.fix(o.Door, attempt); err != nil {
-			return Result{}, err
-		}
-		decision, err := judge(ctx, snap.Decider, snap.Version, facts.Asked, facts.input)
-		if err != nil {
-			return Result{}, err
-		}
-		var outcome Outcome
-		switch decision.Effect {
-		case Allow:
-			outcome = tool.Run(ctx, facts.Call).checked(tool, *facts.Tool, facts.Call.Target)
-			outcome, err = outcome.sealed(sealer{d.key, key.Tenant}, facts.Tool, facts.Call.sensitive)
-		case Replay:
-			outcome = savedResult(tool, *facts.Tool, facts.Operation)
-		}
-		if err != nil {
-			return Result{}, err
-		}
-		commit, result, err := Next(facts, decision, outcome)
-		if err != nil {
-			return Result{}, err
-		}
-		if err = d.store.Apply(ctx, commit); err == nil {
-			return result, nil
-		}
+		v, err := d.judge(ctx, j, attempt)
 		if !errors.Is(err, ErrMoved) {
-			return Result{}, fmt.Errorf("step %d of task %s gives no answer: %w", facts.Step, task, err)
+			return v, err
 		}
 	}
-	return Result{}, ErrUnavailable
+	return verdict{}, ErrUnavailable
+}
+
+// judge makes one attempt, which gives ErrMoved if the task was changed meanwhile.
+func (d *Dispatcher) judge(ctx context.Context, j judging, attempt int) (verdict, error) {
+	facts, tool, err := d.facts(ctx, j)
+	if err != nil {
+		return verdict{}, err
+	}
+	if err := d.activate(ctx, j.snap, facts.Now); err != nil {
+		return verdict{}, err
+	}
+	if facts.crowded() {
+		// What nobody answered in time must not keep others from being asked for.
+		closed, err := d.expireHeld(ctx, j.key)
+		if err != nil {
+			return verdict{}, err
+		}
+		if closed {
+			if facts, tool, err = d.facts(ctx, j); err != nil {
+				return verdict{}, err
+			}
+		}
+	}
+	if err := facts.fix(j.origin.Door, attempt); err != nil {
+		return verdict{}, err
+	}
+	decision, err := judge(ctx, j.snap.Decider, j.snap.Version, facts.Asked, facts.input)
+	if err != nil {
+		return verdict{}, err
+	}
+	var outcome Outcome
+	switch {
+	case decision.Status == StatusOutcomeUnknown && j.mayAsk && facts.Mode == Enforce:
+		if o := facts.askable(); o != nil && d.finder(j.snap, o) != nil {
+			return verdict{ask: o}, nil
+		}
+	case decision.Effect == Resume || decision.Effect == Allow && facts.Tool.IsOutside():
+		begun, err := d.start(ctx, facts, decision)
+		return verdict{tool: tool, begun: begun}, d.unanswered(err, facts)
+	case decision.Effect == Allow:
+		outcome = tool.Run(ctx, facts.Call).checked(tool, *facts.Tool, facts.Call.Target)
+		outcome, err = outcome.sealed(sealer{d.key, j.key.Tenant}, facts.Tool, facts.Call.sensitive)
+	case decision.Effect == Replay:
+		outcome = savedResult(tool, *facts.Tool, facts.Operation)
+	}
+	if err != nil {
+		return verdict{}, err
+	}
+	commit, result, err := Next(facts, decision, outcome)
+	if err != nil {
+		return verdict{}, err
+	}
+	return verdict{result: result}, d.unanswered(d.store.Apply(ctx, commit), facts)
+}
+
+// unanswered says of an error which step goes without an answer.
+func (d *Dispatcher) unanswered(err error, f Facts) error {
+	if err == nil || errors.Is(err, ErrMoved) {
+		return err
+	}
+	return fmt.Errorf("step %d of task %s gives no answer: %w", f.Step, f.Task.ID, err)
 }
 
 // facts gathers what a decision is made on. The tool is nil where the facts know none.
-func (d *Dispatcher) facts(ctx context.Context, snap *pinned, key TaskKey, p Principal, mode Mode, call Call) (Facts, Tool, error) {
-	f := Facts{Mode: cmp.Or(mode, Enforce), Call: call}
+func (d *Dispatcher) facts(ctx context.Context, j judging) (Facts, Tool, error) {
+	snap, key, p, call := j.snap, j.key, j.principal, j.call
+	f := Facts{Mode: cmp.Or(j.origin.Mode, Enforce), Call: call}
 	tool := snap.Tools[call.Tool]
 	if call.Malformed == "" && tool != nil {
 		def := tool.Definition()
@@ -178,6 +233,12 @@ func (d *Dispatcher) facts(ctx context.Context, snap *pinned, key TaskKey, p Pri
 		return Facts{}, nil, ErrUnknownTask
 	}
 	f.Now, f.Step = d.now(f.Task), f.Task.Steps+1
+	if f.Tool != nil && (len(f.Open) > 0 || f.Tool.IsOutside()) {
+		if f.Call.Effect, err = f.Call.effect(d.key, key, f.Tool); err != nil {
+			return Facts{}, nil, err
+		}
+		f.Outward = fresh()
+	}
 	if profile, ok := snap.Profiles[f.Task.Profile]; ok {
 		f.Profile = &profile
 	}

@@ -160,13 +160,13 @@ type SettlementEntry struct {
 type ActionEntry struct {
 	EntryHeader
 	// Dispatch is the step that called an outside tool; absent where it is the entry's own.
-	Dispatch int `json:"dispatch,omitzero"`
-	CallID    string    `json:"call_id"`
-	Actor     string    `json:"actor"`
-	Tool      string    `json:"tool"`
-	Target    string    `json:"target,omitzero"`
-	Operation string    `json:"operation,omitzero"`
-	Signature string    `json:"signature"`
+	Dispatch  int    `json:"dispatch,omitzero"`
+	CallID    string `json:"call_id"`
+	Actor     string `json:"actor"`
+	Tool      string `json:"tool"`
+	Target    string `json:"target,omitzero"`
+	Operation string `json:"operation,omitzero"`
+	Signature string `json:"signature"`
 	// Value is what it gave; absent where an outside tool's answer could not be kept.
 	Value ijson.Raw `json:"value,omitzero"`
 	// ValueBytes is, where Value has seals, the length of what the caller got: that is what the budget of output counts.

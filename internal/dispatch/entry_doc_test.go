@@ -16,10 +16,10 @@ var (
 	bodies = map[Kind]any{
 		KindTask: TaskEntry{}, KindDecision: DecisionEntry{}, KindAction: ActionEntry{}, KindReview: ReviewEntry{}, KindReopen: ReviewEntry{},
 		KindExpiry: ClosingEntry{}, KindCancel: ClosingEntry{}, KindActivation: ActivationEntry{}, KindBaseline: BaselineEntry{},
-		KindKey: KeyEntry{},
+		KindKey: KeyEntry{}, KindOutcome: OutcomeEntry{}, KindSettlement: SettlementEntry{},
 	}
 	parts = map[string]any{"every entry": EntryHeader{}, "an approval": Stand{}, "a decision": Decision{}, "a reason": Reason{},
-		"terms": Terms{}, "a stage": Stage{}, "a vote": Vote{}}
+		"terms": Terms{}, "a start": Start{}, "a stage": Stage{}, "a vote": Vote{}}
 )
 
 var (

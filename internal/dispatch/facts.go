@@ -24,6 +24,8 @@ type Facts struct {
 	Tool *Definition
 	// Definition is the digest of Tool.
 	Definition string
+	// Outward is a key that nobody has used, for a call of an outside tool that has none of its own.
+	Outward string
 	// Asked is the canonical form of Input: what the policy was asked, and what is recorded.
 	Asked ijson.Raw
 	input Input
@@ -181,13 +183,13 @@ func (f *Facts) Input() Input {
 	// Without its profile a task has no budget that could be spent, and no tool.
 	if f.Profile != nil {
 		in.State.MaxSteps, in.State.Pending.Limit = f.Profile.MaxSteps, f.Profile.MaxPending
-		in.State.Budgets = f.Profile.Budgets.After(f.Task.Spent)
+		in.State.Budgets = f.Profile.Budgets.After(f.Task, f.Now)
 		for _, s := range f.Profile.Scopes {
 			in.Task.Scopes[s] = true
 		}
 	}
 	if f.Tool != nil && f.Profile != nil {
-		in.Tool = &InputTool{Name: f.Tool.Name, Version: f.Tool.Version, Effect: f.Tool.Effect, Outside: f.Tool.Local == "",
+		in.Tool = &InputTool{Name: f.Tool.Name, Version: f.Tool.Version, Effect: f.Tool.Effect, Outside: f.Tool.IsOutside(),
 			Approval: f.Tool.Approval, Scopes: append([]string{}, f.Tool.Scopes...), Cost: f.Tool.Cost, Resource: f.Tool.Resource,
 			Labels: append([]string{}, f.Tool.Labels...)}
 	}
@@ -200,9 +202,51 @@ func (f *Facts) Input() Input {
 			ExpiresAt: moment(a.ExpiresAt), PolicyVersion: a.PolicyVersion, Mode: a.Mode}
 	}
 	if o := f.Operation; o != nil {
-		in.State.Operation = &InputOperation{State: o.State, SameSignature: o.Signature == f.Call.Signature, HasResult: len(o.Result) > 0}
+		in.State.Operation = &InputOperation{State: o.StateAt(f.Now), SameSignature: o.Signature == f.Call.Signature, HasResult: len(o.Result) > 0,
+			Repeatable: f.repeatable(o)}
+	}
+	for i := range f.Open {
+		f.beside(&in.State, &f.Open[i])
 	}
 	return in
+}
+
+// beside adds what an open operation means for a call that is another's.
+func (f *Facts) beside(in *InputState, o *Operation) {
+	if f.Operation != nil && o.ID == f.Operation.ID {
+		return
+	}
+	state := o.StateAt(f.Now)
+	in.WriteStarted = in.WriteStarted || state == Started
+	if o.Effect == f.Call.Effect && (in.Unsettled == nil || state == Unknown) {
+		in.Unsettled = &state
+	}
+}
+
+// unsettled is the other operation of this very effect whose outcome is not known, or nil.
+func (f *Facts) unsettled() *Operation {
+	for i := range f.Open {
+		if o := &f.Open[i]; o.Effect == f.Call.Effect && o.StateAt(f.Now) == Unknown {
+			return o
+		}
+	}
+	return nil
+}
+
+// StateAt is where an operation stands at a moment: nobody hears any more of a call whose lease has ended.
+func (o *Operation) StateAt(now time.Time) OperationState {
+	if o.State == Started && now.After(o.Lease) {
+		return Unknown
+	}
+	return o.State
+}
+
+// repeatable says whether the tool still remembers the key of an operation of this call, so that calling again is safe.
+func (f *Facts) repeatable(o *Operation) bool {
+	if f.Tool == nil || f.Tool.Recovery.Retention == 0 || o.Definition != f.Definition {
+		return false
+	}
+	return f.Now.Add(f.Tool.Limits.Time.Duration()).Before(o.Since.Add(f.Tool.Recovery.Retention.Duration()))
 }
 
 func moment(t time.Time) Moment {

@@ -41,8 +41,10 @@ func (d Decision) check(in Input, version string) error {
 			return err
 		}
 		if !in.State.Operation.replayable() {
-			return malformed("replay needs a committed operation of this very call, with its result")
+			return malformed("replay needs a committed operation of this very call")
 		}
+	case Resume:
+		return in.resumable()
 	case RequireApproval:
 		return d.checkAsk(in)
 	case Simulate:
@@ -50,6 +52,9 @@ func (d Decision) check(in Input, version string) error {
 			return malformed("simulate in the mode %s", in.Mode)
 		}
 		if err := in.runnable(); err != nil {
+			return err
+		}
+		if err := in.fresh(); err != nil {
 			return err
 		}
 		return in.affordable()
@@ -64,8 +69,8 @@ func (d Decision) checkAsk(in Input) error {
 	if err := in.runnable(); err != nil {
 		return err
 	}
-	if in.State.Operation != nil {
-		return malformed("require_approval for an operation that is committed")
+	if err := in.fresh(); err != nil {
+		return err
 	}
 	a := in.State.Approval
 	switch {
@@ -86,11 +91,11 @@ func (d Decision) checkAllow(in Input) error {
 	if err := in.affordable(); err != nil {
 		return err
 	}
-	if in.State.Operation != nil {
-		return malformed("allow for an operation that is committed")
+	if err := in.fresh(); err != nil {
+		return err
 	}
-	if in.Mode == DryRun && in.Tool.Effect == Write {
-		return malformed("allow for a write in a dry run")
+	if in.Mode == DryRun && (in.Tool.changes() || in.Tool.Outside) {
+		return malformed("allow for a write, or for what reaches outside, in a dry run")
 	}
 	if in.Tool.Effect == Write && in.State.TargetExists {
 		return malformed("allow for a target that exists")
@@ -139,6 +144,43 @@ func (in Input) runnable() error {
 	return nil
 }
 
+// fresh says whether the call would be a new effect, and whether no other is in its way.
+func (in Input) fresh() error {
+	switch o := in.State.Operation; {
+	case o != nil && o.State != Absent:
+		return malformed("a new effect for an operation that is %s", o.State)
+	case in.State.Unsettled != nil:
+		return malformed("a new effect while another operation of the same effect is %s", *in.State.Unsettled)
+	case in.State.WriteStarted && in.Tool.changes():
+		return malformed("a new effect while another write of the task is under way")
+	}
+	return nil
+}
+
+// resumable says whether the call may be made once more, under the key that it had.
+func (in Input) resumable() error {
+	if err := in.runnable(); err != nil {
+		return err
+	}
+	o := in.State.Operation
+	switch {
+	case in.Mode != Enforce:
+		return malformed("resume in the mode %s", in.Mode)
+	case in.Tool.Effect != Write || !in.Tool.Outside:
+		return malformed("resume of what is no write outside")
+	case o == nil || o.State != Unknown || !o.SameSignature || !o.Repeatable:
+		return malformed("resume needs an unknown operation of this very call, which can be repeated")
+	case in.State.Unsettled != nil:
+		return malformed("resume while another operation of the same effect is %s", *in.State.Unsettled)
+	case in.State.WriteStarted:
+		return malformed("resume while another write of the task is under way")
+	}
+	return in.affordable()
+}
+
+// changes says whether the tool may change something: it does unless it says that it does not.
+func (t *InputTool) changes() bool { return t.Effect != Pure && t.Effect != Read }
+
 func (o *InputOperation) replayable() bool {
-	return o != nil && o.State == Committed && o.SameSignature && o.HasResult
+	return o != nil && o.State == Committed && o.SameSignature
 }

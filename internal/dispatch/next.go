@@ -8,18 +8,11 @@ import (
 
 // Next says everything that a dispatch changes, as one value, and what its caller is told once that is
 // durable. It is a pure function: the same facts, decision and outcome give the same commit under any store,
-// in a test, a replay or a crash.
+// in a test, a replay or a crash. Of a call that an outside tool is to carry out, NextStart says it.
 //
 // The outcome counts only where the decision allows or replays.
 func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
-	c := Commit{Revision: f.Task.Revision, Task: f.Task}
-	c.Task.Revision++
-	c.Task.Updated = f.Now
-	c.Task.Steps, c.Task.Entries = f.Step, 0
-
-	if old := f.outdated(); old != nil {
-		c.change(old, func(a *Approval) { a.State = Withdrawn })
-	}
+	c := f.begin()
 	status, retryable, detail := d.Status, d.Retryable, d.Detail
 	var value, sealed ijson.Raw
 	switch d.Effect {
@@ -43,21 +36,7 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 		c.lapse(f, status)
 	}
 
-	decision := DecisionEntry{CallID: f.Call.id(), Actor: f.Task.Actor, Door: f.Door, Attempt: f.Attempt, Operation: f.Call.Key,
-		Input: f.Asked, InputDigest: ijson.Digest("govern input v1", f.Asked), Sealed: f.Call.SealedArguments != nil, Decision: d, Status: status, Retryable: retryable,
-		Detail: detail, Approvals: standsOf(c.Approvals)}
-	if a := c.subject(f); a != nil {
-		switch {
-		case a.State != Consumed:
-			decision.Approval = a.ID
-		case len(c.Approvals) > 0: // used by this very dispatch
-			decision.Approval, decision.Reviewers = a.ID, a.reviewers()
-		}
-	}
-	if f.Call.Malformed != "" {
-		decision.Length = f.Call.Length
-	}
-	if err := c.record(KindDecision, f.Now, &decision.EntryHeader, &decision); err != nil {
+	if err := c.decide(f, DecisionEntry{Decision: d, Status: status, Retryable: retryable, Detail: detail}); err != nil {
 		return Commit{}, Result{}, err
 	}
 	if d.Effect == Allow && o.Ran {
@@ -80,6 +59,35 @@ func Next(f Facts, d Decision, o Outcome) (Commit, Result, error) {
 		result.Reasons = d.Reasons
 	}
 	return c, result, nil
+}
+
+// begin starts the commit of a dispatch, which counts a step.
+func (f *Facts) begin() Commit {
+	c := begin(f.Task, f.Now)
+	c.Task.Steps, c.Task.Entries = f.Step, 0
+	if old := f.outdated(); old != nil {
+		c.change(old, func(a *Approval) { a.State = Withdrawn })
+	}
+	return c
+}
+
+// decide puts the decision on record, with everything that it was made on.
+func (c *Commit) decide(f Facts, e DecisionEntry) error {
+	e.CallID, e.Actor, e.Door, e.Attempt, e.Operation = f.Call.id(), f.Task.Actor, f.Door, f.Attempt, f.Call.Key
+	e.Input, e.InputDigest, e.Sealed = f.Asked, ijson.Digest("govern input v1", f.Asked), f.Call.SealedArguments != nil
+	e.Approvals = standsOf(c.Approvals)
+	if a := c.subject(f); a != nil {
+		switch {
+		case a.State != Consumed:
+			e.Approval = a.ID
+		case len(c.Approvals) > 0: // used by this very dispatch
+			e.Approval, e.Reviewers = a.ID, a.reviewers()
+		}
+	}
+	if f.Call.Malformed != "" {
+		e.Length = f.Call.Length
+	}
+	return c.record(KindDecision, f.Now, &e.EntryHeader, &e)
 }
 
 // spend takes an allowed run from the budgets of the task.

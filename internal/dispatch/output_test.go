@@ -13,6 +13,8 @@ import (
 // promises is a tool whose output schema forbids values with the word "secret" in them.
 type promises struct{ Tool }
 
+func (promises) Project(value ijson.Raw) ijson.Raw { return value }
+
 func (promises) CheckOutput(value ijson.Raw) []Violation {
 	if bytes.Contains(value, []byte("secret")) {
 		return []Violation{{Path: "", Message: "must be public"}, {Path: "/a", Message: "must be a number"}}

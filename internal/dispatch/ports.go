@@ -76,9 +76,10 @@ type Lookup struct {
 	// Signature and Mode find the latest approval of this exact call.
 	Signature string
 	Mode      Mode
-	// Actor and Key find the operation.
-	Actor string
-	Key   string
+	// Actor and Key find the operation, or Actor and Dispatch where it has no key.
+	Actor    string
+	Key      string
+	Dispatch int
 	// Tool and Target find out whether a record exists.
 	Tool   string
 	Target string
@@ -119,6 +120,10 @@ type Content struct {
 
 // OperationChange is an operation's row after a change, and the state and run that the row must have had before. An empty
 // From creates the row. At most one started or unknown operation of a task has one effect.
+//
+// ExactProposal is written where the row is created, and where the next run begins after one of which nothing took place.
+// Every other change keeps the exact call that the row has, until the operation is committed and it goes. Result and Exact
+// come with Committed alone.
 type OperationChange struct {
 	Operation
 	From    OperationState

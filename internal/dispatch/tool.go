@@ -91,6 +91,9 @@ type ToolLimits struct {
 	OutputBytes int `json:"output_bytes,omitzero"`
 }
 
+// IsOutside says that the tool is not in this process.
+func (d *Definition) IsOutside() bool { return d.Local == "" }
+
 // Digest identifies the definition: an approval given under one digest is worthless under another.
 func (d Definition) Digest() (string, error) {
 	b, err := ijson.Marshal(d)
@@ -223,6 +226,69 @@ func (o Outcome) checked(t Tool, def Definition, target string) Outcome {
 	return o
 }
 
+// checkedOutside refuses what its tool's definition does not allow in an outcome of an outside tool. What took place stays so: an
+// answer that cannot be kept is left out, and what is not said of a write is not known.
+func (o Outcome) checkedOutside(t Tool, def Definition) Outcome {
+	broken := func(detail string) Outcome {
+		o.Value, o.Reasons, o.Retryable, o.Detail = nil, nil, false, def.Name+": "+detail
+		switch {
+		case o.Ran && (def.Effect != Write || o.State == Committed):
+			o.Status = StatusInvalidResult
+		case def.Effect == Write && (o.Sent || o.State != Absent):
+			o.Status, o.State, o.Ran = StatusOutcomeUnknown, Unknown, false
+		default:
+			o.Status, o.Ran = StatusInternalError, false
+		}
+		return o
+	}
+	if o.Detail != "" && def.discreet() {
+		// It may repeat what the tool was given, in any form.
+		o.Detail = def.Name + ": what the tool says is not recorded, since it handles what is sensitive"
+	}
+	o.Record = nil
+	if def.Effect != Write {
+		o.State = ""
+	}
+	switch o.Status {
+	case StatusOK:
+		if !o.Ran || def.Effect == Write && o.State != Committed {
+			return broken("says ok of a call of which it does not say that it took place")
+		}
+	case StatusInvalidResult:
+		o.Value = nil
+		if o.Ran && def.Effect == Write && o.State != Committed {
+			return broken("does not say that what it answered of took place")
+		}
+		return o
+	case StatusNotFound, StatusTimeout, StatusUnavailable, StatusCancelled, StatusInternalError:
+		if o.Ran || def.Effect == Write && o.State != Absent {
+			return broken("says " + string(o.Status) + " of a call of which it does not say that nothing took place")
+		}
+		o.Value = nil
+		return o
+	case StatusOutcomeUnknown:
+		if def.Effect != Write || o.Ran {
+			return broken("does not know the outcome of a call that has none")
+		}
+		o.State, o.Value = Unknown, nil
+		return o
+	default:
+		return broken("gave an unknown status")
+	}
+	if o.Value == nil {
+		return broken("gave no result")
+	}
+	canonical, err := ijson.Canonical(o.Value, ijson.DefaultLimits)
+	if err != nil {
+		return broken("gave a result that is not I-JSON")
+	}
+	o.Value = canonical
+	if detail := breach(t, def, o.Value, def.discreet()); detail != "" {
+		o.Value, o.Status, o.Detail, o.Ran = nil, StatusInvalidResult, detail, def.Effect == Write
+	}
+	return o
+}
+
 // savedResult is what a replay may answer: the saved result, unless the tool could not give it now, or seals stand in it and
 // what they stand for is not there.
 func savedResult(t Tool, def Definition, saved *Operation) Outcome {
@@ -232,12 +298,16 @@ func savedResult(t Tool, def Definition, saved *Operation) Outcome {
 		}
 	}
 	value := or(saved.Exact, saved.Result)
+	if value == nil {
+		return Outcome{}
+	}
+	value = t.Project(value)
 	if detail := breach(t, def, value, def.discreet() || saved.Exact != nil); detail != "" {
 		return Outcome{Detail: detail}
 	}
 	o := Outcome{Value: value}
 	if saved.Exact != nil {
-		o.SealedValue = saved.Result
+		o.SealedValue = t.Project(saved.Result)
 	}
 	return o
 }

@@ -1,6 +1,7 @@
 package journal
 
 import (
+	"context"
 	"slices"
 	"time"
 
@@ -29,10 +30,29 @@ var (
 	versionsAt = []string{"/policy_version", "/decision/policy_version"}
 )
 
-// Match says whether the filter chooses an entry.
-func (f *Filter) Match(e dispatch.Entry) bool {
+// Match says whether the filter chooses an entry. The status of a decision is what the caller got, which of a call of an
+// outside tool is found in the source.
+func (f *Filter) Match(ctx context.Context, s Source, e dispatch.Entry) (bool, error) {
+	if others := f.matchOthers(e); !others || len(f.Statuses) == 0 {
+		return others, nil
+	}
+	status, _ := Member(e, statusAt...)
+	if e.Kind == dispatch.KindDecision && status == string(dispatch.StatusStarted) {
+		o, err := outcomeOf(ctx, s, dispatch.EntryHeader{Tenant: e.Task.Tenant, Task: e.Task.ID, Step: e.Step, N: e.N})
+		if err != nil {
+			return false, err
+		}
+		if o != nil {
+			status = string(o.Status)
+		}
+	}
+	return slices.Contains(f.Statuses, status), nil
+}
+
+// matchOthers is Match for everything but the status.
+func (f *Filter) matchOthers(e dispatch.Entry) bool {
 	return among(f.Kinds, string(e.Kind)) && among(f.Tenants, e.Task.Tenant) && among(f.Tasks, e.Task.ID) &&
-		has(f.Actors, e, actorAt) && has(f.Calls, e, callAt) && has(f.Effects, e, effectAt) && has(f.Statuses, e, statusAt) &&
+		has(f.Actors, e, actorAt) && has(f.Calls, e, callAt) && has(f.Effects, e, effectAt) &&
 		has(f.Tools, e, toolAt) && has(f.PolicyVersions, e, versionsAt) && f.within(e)
 }
 

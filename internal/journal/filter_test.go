@@ -39,10 +39,14 @@ func specimens(t *testing.T) map[dispatch.Kind]dispatch.Entry {
 			Decision: dispatch.Decision{Effect: dispatch.Allow, Status: "ok", PolicyVersion: "v1"}},
 		dispatch.KindAction: dispatch.ActionEntry{EntryHeader: header(dispatch.KindAction), CallID: id, Actor: "learner", Tool: "calculate",
 			PolicyVersion: "v1", Value: ijson.Raw(`{"status":"refused"}`)},
-		dispatch.KindReview:     dispatch.ReviewEntry{EntryHeader: header(dispatch.KindReview), CallID: id, Actor: "learner", Reviewer: "ann", Decision: "approved"},
-		dispatch.KindReopen:     dispatch.ReviewEntry{EntryHeader: header(dispatch.KindReopen), CallID: id, Actor: "learner", Reviewer: "ann"},
-		dispatch.KindExpiry:     dispatch.ClosingEntry{EntryHeader: header(dispatch.KindExpiry)},
-		dispatch.KindCancel:     dispatch.ClosingEntry{EntryHeader: header(dispatch.KindCancel), By: "root"},
+		dispatch.KindReview: dispatch.ReviewEntry{EntryHeader: header(dispatch.KindReview), CallID: id, Actor: "learner", Reviewer: "ann", Decision: "approved"},
+		dispatch.KindReopen: dispatch.ReviewEntry{EntryHeader: header(dispatch.KindReopen), CallID: id, Actor: "learner", Reviewer: "ann"},
+		dispatch.KindExpiry: dispatch.ClosingEntry{EntryHeader: header(dispatch.KindExpiry)},
+		dispatch.KindCancel: dispatch.ClosingEntry{EntryHeader: header(dispatch.KindCancel), By: "root"},
+		dispatch.KindOutcome: dispatch.OutcomeEntry{EntryHeader: header(dispatch.KindOutcome), Dispatch: 1, CallID: id, Actor: "learner", Tool: "calculate",
+			Status: "unavailable"},
+		dispatch.KindSettlement: dispatch.SettlementEntry{EntryHeader: header(dispatch.KindSettlement), Operation: "op-1", CallID: id, Actor: "learner",
+			Tool: "calculate", State: dispatch.Absent},
 		dispatch.KindActivation: dispatch.ActivationEntry{EntryHeader: header(dispatch.KindActivation), PolicyVersion: "v1", By: "root"},
 		dispatch.KindBaseline:   dispatch.BaselineEntry{EntryHeader: header(dispatch.KindBaseline), Entries: 7},
 		dispatch.KindKey:        dispatch.KeyEntry{EntryHeader: header(dispatch.KindKey), Act: "new", By: "root"},
@@ -60,7 +64,7 @@ func TestFilter(t *testing.T) {
 	const (
 		task, decision, action, review, reopen = dispatch.KindTask, dispatch.KindDecision, dispatch.KindAction, dispatch.KindReview, dispatch.KindReopen
 		expiry, cancel, activation, baseline   = dispatch.KindExpiry, dispatch.KindCancel, dispatch.KindActivation, dispatch.KindBaseline
-		key                                    = dispatch.KindKey
+		key, outcome, settlement               = dispatch.KindKey, dispatch.KindOutcome, dispatch.KindSettlement
 	)
 	of := func(kinds ...dispatch.Kind) []dispatch.Kind { return kinds }
 	at := func(s string) time.Time {
@@ -68,7 +72,7 @@ func TestFilter(t *testing.T) {
 		require.NoError(t, err)
 		return moment
 	}
-	everywhere := of(task, decision, action, review, reopen, expiry, cancel)
+	everywhere := of(task, decision, action, review, reopen, expiry, cancel, outcome, settlement)
 	for name, c := range map[string]struct {
 		filter Filter
 		want   []dispatch.Kind
@@ -82,13 +86,14 @@ func TestFilter(t *testing.T) {
 		"no task":           {Filter{Tasks: []string{""}}, of(activation, baseline, key)},
 		"kind":              {Filter{Kinds: []string{"review"}}, of(review)},
 		"one of two kinds":  {Filter{Kinds: []string{"review", "baseline"}}, of(review, baseline)},
-		"actor":             {Filter{Actors: []string{"learner"}}, of(task, decision, action, review, reopen)},
+		"actor":             {Filter{Actors: []string{"learner"}}, of(task, decision, action, review, reopen, outcome, settlement)},
 		"actor of an input": {Filter{Actors: []string{"nobody"}}, nil},
-		"tool":              {Filter{Tools: []string{"calculate"}}, of(decision, action)},
-		"call":              {Filter{Calls: []string{"c1"}}, of(decision, action, review, reopen)},
+		"tool":              {Filter{Tools: []string{"calculate"}}, of(decision, action, outcome, settlement)},
+		"call":              {Filter{Calls: []string{"c1"}}, of(decision, action, review, reopen, outcome, settlement)},
 		"effect":            {Filter{Effects: []string{"allow"}}, of(decision)},
 		"effect of a tool":  {Filter{Effects: []string{"pure"}}, nil},
 		"status":            {Filter{Statuses: []string{"timeout"}}, of(decision)},
+		"status of a call":  {Filter{Statuses: []string{"unavailable"}}, of(outcome)},
 		"status decided":    {Filter{Statuses: []string{"ok"}}, nil},
 		"status of a value": {Filter{Statuses: []string{"refused"}}, nil},
 		"version":           {Filter{PolicyVersions: []string{"v1"}}, of(decision, action, activation)},
@@ -103,7 +108,9 @@ func TestFilter(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var got []dispatch.Kind
 			for kind, e := range specimens(t) {
-				if c.filter.Match(e) {
+				wanted, err := c.filter.Match(t.Context(), record{}, e)
+				require.NoError(t, err)
+				if wanted {
 					got = append(got, kind)
 				}
 			}
@@ -117,7 +124,9 @@ func TestFilterOnForeignBytes(t *testing.T) {
 	for _, body := range []string{``, `{`, `null`, `[]`, `{"actor":7,"time":null}`} {
 		e := dispatch.Entry{Body: ijson.Raw(body)}
 		for _, f := range []Filter{{Actors: []string{""}}, {Actors: []string{"7"}}, {Since: time.Unix(0, 0)}, {Until: time.Now()}} {
-			assert.False(t, f.Match(e), body)
+			wanted, err := f.Match(t.Context(), record{}, e)
+			require.NoError(t, err)
+			assert.False(t, wanted, body)
 		}
 	}
 }

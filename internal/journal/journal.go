@@ -3,9 +3,11 @@
 package journal
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -20,7 +22,7 @@ type Decision struct {
 	Actor  string  `json:"actor"`
 	Tool   string  `json:"tool,omitzero"`
 	Target string  `json:"target,omitzero"`
-	// Effect is what was decided, and Status what the caller got.
+	// Effect is what was decided, and Status what the caller got; StatusStarted as long as no outcome is on record.
 	Effect        dispatch.Effect   `json:"effect"`
 	Status        dispatch.Status   `json:"status"`
 	Reasons       []dispatch.Reason `json:"reasons,omitzero"`
@@ -40,18 +42,21 @@ type Decision struct {
 
 // Action is one row of the action log: one operation that ran.
 type Action struct {
-	Time          string          `json:"time"`
-	Task          string          `json:"task"`
-	Step          int             `json:"step"`
-	CallID        string          `json:"call_id"`
-	Actor         string          `json:"actor"`
-	Tool          string          `json:"tool"`
-	Target        string          `json:"target,omitzero"`
-	Operation     string          `json:"operation,omitzero"`
-	Status        dispatch.Status `json:"status"`
-	Approval      string          `json:"approval,omitzero"`
-	Reviewers     []string        `json:"reviewers,omitzero"`
-	PolicyVersion string          `json:"policy_version"`
+	Time string `json:"time"`
+	Task string `json:"task"`
+	// Step is that of the dispatch which called; the row's entry may stand at a later one.
+	Step      int             `json:"step"`
+	CallID    string          `json:"call_id"`
+	Actor     string          `json:"actor"`
+	Tool      string          `json:"tool"`
+	Target    string          `json:"target,omitzero"`
+	Operation string          `json:"operation,omitzero"`
+	Status    dispatch.Status `json:"status"`
+	// Settled says who found out that it took place, where no outcome says it: the operator, or "lookup" for the tool's.
+	Settled       string   `json:"settled_by,omitzero"`
+	Approval      string   `json:"approval,omitzero"`
+	Reviewers     []string `json:"reviewers,omitzero"`
+	PolicyVersion string   `json:"policy_version"`
 	// Place is that of the row's entry.
 	Place dispatch.Place `json:"-"`
 }
@@ -72,8 +77,11 @@ type Activation struct {
 // committed is the status of every row of the action log: it holds only what took place.
 const committed dispatch.Status = "committed"
 
-// Decisions is the decision log.
-func Decisions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, error] {
+// settledByTool is who settled what the tool's look-up found out.
+const settledByTool = "lookup"
+
+// Decisions is the decision log. What came of calls of outside tools is found in the source.
+func Decisions(ctx context.Context, s Source, entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, error] {
 	return read(entries, dispatch.KindDecision, func(at dispatch.Place, e dispatch.DecisionEntry) (Decision, error) {
 		var in dispatch.Input
 		if err := ijson.Unmarshal(e.Input, &in); err != nil {
@@ -92,7 +100,15 @@ func Decisions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Decision, err
 		if n := len(e.Approvals); n > 0 {
 			row.Approval = e.Approvals[n-1].ID
 		}
-		return row, nil
+		if e.Started == nil {
+			return row, nil
+		}
+		o, err := outcomeOf(ctx, s, e.EntryHeader)
+		if o != nil {
+			row.Status, row.Detail = o.Status, o.Detail
+			row.Reasons = append(slices.Clip(row.Reasons), o.Reasons...)
+		}
+		return row, err
 	})
 }
 
@@ -102,16 +118,24 @@ func LastDecision(ctx context.Context, r dispatch.Reader, tenant string) (last D
 	if err != nil || !found {
 		return last, false, err
 	}
-	for last, err = range Decisions(func(yield func(dispatch.Entry, error) bool) { yield(e, nil) }) {
+	for last, err = range Decisions(ctx, r, func(yield func(dispatch.Entry, error) bool) { yield(e, nil) }) {
 	}
 	return last, err == nil, err
 }
 
-// Actions is the action log.
-func Actions(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Action, error] {
+// Actions is the action log. Who settled what nobody had heard of is found in the source.
+func Actions(ctx context.Context, s Source, entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Action, error] {
 	return read(entries, dispatch.KindAction, func(at dispatch.Place, e dispatch.ActionEntry) (Action, error) {
-		return Action{Time: e.Time, Task: e.Task, Step: e.Step, CallID: e.CallID, Actor: e.Actor, Tool: e.Tool, Target: e.Target,
-			Operation: e.Operation, Status: committed, Approval: e.Approval, Reviewers: e.Reviewers, PolicyVersion: e.PolicyVersion, Place: at}, nil
+		row := Action{Time: e.Time, Task: e.Task, Step: cmp.Or(e.Dispatch, e.Step), CallID: e.CallID, Actor: e.Actor, Tool: e.Tool, Target: e.Target,
+			Operation: e.Operation, Status: committed, Approval: e.Approval, Reviewers: e.Reviewers, PolicyVersion: e.PolicyVersion, Place: at}
+		if e.Dispatch == 0 {
+			return row, nil
+		}
+		found, err := settlementOf(ctx, s, e.EntryHeader)
+		if found != nil {
+			row.Settled = cmp.Or(found.By, settledByTool)
+		}
+		return row, err
 	})
 }
 

@@ -27,7 +27,8 @@ type OPABundle struct {
 	Revision string `json:"revision"`
 }
 
-// OPACustom is what OPA has no member for. Status is what the caller got, which running an allowed call decides.
+// OPACustom is what OPA has no member for. Status is what the caller got, which running an allowed call decides; of a call of
+// an outside tool it is StatusStarted as long as no outcome is on record.
 type OPACustom struct {
 	Tenant      string          `json:"tenant"`
 	Task        string          `json:"task"`
@@ -47,12 +48,15 @@ const opaPath = "policy/decision"
 // OPALog makes events of the decisions of one log.
 type OPALog struct {
 	log     merkle.Log
+	source  Source
 	version string
 	id      string
 }
 
-// NewOPALog is for a log and the version of the govern that reads it.
-func NewOPALog(log merkle.Log, version string) *OPALog { return &OPALog{log: log, version: version} }
+// NewOPALog is for a log, whose entries the source has too, and the version of the govern that reads it.
+func NewOPALog(log merkle.Log, s Source, version string) *OPALog {
+	return &OPALog{log: log, source: s, version: version}
+}
 
 // identify finds what tells the log from others: its first entry, which stays the first.
 func (l *OPALog) identify(ctx context.Context) error {
@@ -75,6 +79,15 @@ func (l *OPALog) Event(ctx context.Context, e dispatch.Entry) (OPAEvent, error) 
 		key, err := ijson.Marshal([]any{l.id, d.Tenant, d.Task, d.Step, d.N})
 		if err != nil {
 			return OPAEvent{}, err
+		}
+		if d.Started != nil {
+			o, err := outcomeOf(ctx, l.source, d.EntryHeader)
+			if err != nil {
+				return OPAEvent{}, err
+			}
+			if o != nil {
+				d.Status, d.Detail = o.Status, o.Detail
+			}
 		}
 		result, _ := ijson.Lookup(e.Body, "/decision")
 		return OPAEvent{

@@ -114,7 +114,7 @@ func eventOf(t *testing.T, l *OPALog, e dispatch.Entry) (raw ijson.Raw, event Ev
 
 func TestOPAEvent(t *testing.T) {
 	log := &memoryLog{}
-	l := NewOPALog(log, "v1.2.3")
+	l := NewOPALog(log, record{}, "v1.2.3")
 	log.append(1) // a follower may be there before the first entry
 	e := specimens(t)[dispatch.KindDecision]
 	raw, event := eventOf(t, l, e)
@@ -141,7 +141,7 @@ func TestOPADecisionIDs(t *testing.T) {
 	form := `^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`
 	seen := map[string]bool{}
 	id := func(log *memoryLog, tenant, task string, step, n int) string {
-		l := NewOPALog(log, "")
+		l := NewOPALog(log, record{}, "")
 		h := dispatch.EntryHeader{Kind: dispatch.KindDecision, Tenant: tenant, Task: task, Step: step, N: n, Time: "2026-03-01T12:00:00Z"}
 		_, event := eventOf(t, l, entryOf(t, h, dispatch.DecisionEntry{EntryHeader: h, Input: ijson.Raw("{}")}))
 		require.Regexp(t, form, event.DecisionID)

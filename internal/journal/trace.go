@@ -2,6 +2,8 @@ package journal
 
 import (
 	"iter"
+	"maps"
+	"slices"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -15,7 +17,7 @@ type Event struct {
 	Task string `json:"task,omitzero"`
 	// Actor is on whose behalf the task, or the call under review, was proposed.
 	Actor string `json:"actor,omitzero"`
-	// Reviewer is the person who voted, where that is another than the actor.
+	// Reviewer is the person who voted or settled, where that is another than the actor.
 	Reviewer    string          `json:"reviewer,omitzero"`
 	Call        string          `json:"call,omitzero"`
 	Tool        string          `json:"tool,omitzero"`
@@ -30,7 +32,8 @@ type Event struct {
 }
 
 // Trace tells the story of one task's entries. A call gives a proposal and a decision; one that was allowed
-// also gives a result, and before it, for a write, the action that took place.
+// also gives a result, and before it, for a write, the action that took place. Those of a call of an outside tool come when
+// its outcome does, and other events may stand in between.
 func Trace(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Event, error] {
 	return func(yield func(Event, error) bool) {
 		var t tracer
@@ -61,17 +64,26 @@ func Trace(entries iter.Seq2[dispatch.Entry, error]) iter.Seq2[Event, error] {
 	}
 }
 
-// tracer joins an allowed decision with the action that follows it.
+// tracer joins what says that a call ran with the action that follows it.
 type tracer struct {
-	n       int
-	allowed *dispatch.DecisionEntry
+	n   int
+	ran *ran
+	// begun are the ids of the calls of outside tools without an outcome, by step.
+	begun map[int]string
+}
+
+// ran is a call that ran, or was settled: nobody got a result of that then.
+type ran struct {
+	call           string
+	status         dispatch.Status
+	write, settled bool
 }
 
 func (t *tracer) tell(e dispatch.Entry) ([]Event, error) {
 	if e.Kind == dispatch.KindAction {
 		return decode(e, func(a dispatch.ActionEntry) ([]Event, error) { return t.action(a), nil })
 	}
-	before := t.finish()
+	before := t.result()
 	events, err := t.other(e)
 	return append(before, events...), err
 }
@@ -84,6 +96,17 @@ func (t *tracer) other(e dispatch.Entry) ([]Event, error) {
 		})
 	case dispatch.KindDecision:
 		return decode(e, t.decision)
+	case dispatch.KindOutcome:
+		return decode(e, func(b dispatch.OutcomeEntry) ([]Event, error) {
+			delete(t.begun, b.Dispatch)
+			t.ran = &ran{call: b.CallID, status: b.Status, write: b.Operation != ""}
+			return nil, nil
+		})
+	case dispatch.KindSettlement:
+		return decode(e, func(b dispatch.SettlementEntry) ([]Event, error) {
+			t.ran = &ran{write: true, settled: true}
+			return []Event{{Kind: string(b.Kind), Call: b.CallID, Tool: b.Tool, Target: b.Target, Operation: b.Operation, Status: dispatch.Status(b.State), Reviewer: b.By}}, nil
+		})
 	case dispatch.KindReview, dispatch.KindReopen:
 		return decode(e, func(b dispatch.ReviewEntry) ([]Event, error) {
 			ev := Event{Kind: string(b.Kind), Task: b.Task, Actor: b.Actor, ProposalRef: b.CallID, Status: dispatch.Status(b.Decision)}
@@ -112,34 +135,54 @@ func (t *tracer) decision(d dispatch.DecisionEntry) ([]Event, error) {
 	decision := Event{Kind: "decision", Call: call, Status: d.Decision.Status}
 	if d.Decision.Effect == dispatch.Allow {
 		decision.Status = dispatch.Status(dispatch.Allow)
-		t.allowed = &d
+	}
+	switch {
+	case d.Started != nil:
+		if t.begun == nil {
+			t.begun = map[int]string{}
+		}
+		t.begun[d.Step] = call
+	case d.Decision.Effect == dispatch.Allow:
+		t.ran = &ran{call: call, status: d.Status}
 	}
 	return []Event{proposal, decision}, nil
 }
 
-func (t *tracer) action(a dispatch.ActionEntry) []Event {
-	result := Event{Kind: "result", Call: a.CallID}
-	if t.allowed != nil {
-		result.Status = t.allowed.Status
-		t.allowed = nil
+func (t *tracer) action(a dispatch.ActionEntry) (events []Event) {
+	r := ran{call: a.CallID}
+	if t.ran != nil {
+		r, t.ran = *t.ran, nil
 	}
-	if result.Status == dispatch.StatusOK {
+	if r.write || a.Record != nil {
+		events = append(events, Event{Kind: "action", Tool: a.Tool, Target: a.Target, Operation: a.Operation, Status: committed})
+	}
+	if r.settled {
+		return events
+	}
+	result := Event{Kind: "result", Call: a.CallID, Status: r.status}
+	if r.status == dispatch.StatusOK {
 		result.observe(a.Value)
 	}
-	if a.Record == nil {
-		return []Event{result}
-	}
-	return []Event{{Kind: "action", Tool: a.Tool, Target: a.Target, Operation: a.Operation, Status: committed}, result}
+	return append(events, result)
 }
 
-// finish tells the result of an allowed call that no action followed: nothing ran, or nothing came of it.
-func (t *tracer) finish() []Event {
-	d := t.allowed
-	if d == nil {
+// result tells that of a call which no action followed: nothing ran, or nothing came of it.
+func (t *tracer) result() []Event {
+	r := t.ran
+	t.ran = nil
+	if r == nil || r.settled {
 		return nil
 	}
-	t.allowed = nil
-	return []Event{{Kind: "result", Call: id(d.CallID), Status: d.Status}}
+	return []Event{{Kind: "result", Call: r.call, Status: r.status}}
+}
+
+// finish tells what only the end shows: the calls of outside tools whose outcome is not on record.
+func (t *tracer) finish() []Event {
+	events := t.result()
+	for _, step := range slices.Sorted(maps.Keys(t.begun)) {
+		events = append(events, Event{Kind: "result", Call: t.begun[step], Status: dispatch.StatusStarted})
+	}
+	return events
 }
 
 func id(callID *string) string {

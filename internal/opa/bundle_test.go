@@ -85,7 +85,7 @@ func TestPublicRulesHaveMetadata(t *testing.T) {
 			assert.Equal(t, name, own[0].Custom["code"], "a rule is named by its code")
 		}
 	}
-	assert.Equal(t, 28, public, "decision, its outcomes, and the gate")
+	assert.Equal(t, 29, public, "decision, its outcomes, and the gate")
 }
 
 func TestShippedOutcomes(t *testing.T) {
@@ -98,7 +98,7 @@ func TestShippedOutcomes(t *testing.T) {
 	}
 	want := map[string]dispatch.Effect{
 		"ok": dispatch.Allow, "replayed": dispatch.Replay, "approval_required": dispatch.RequireApproval,
-		"dry_run": dispatch.Simulate,
+		"dry_run": dispatch.Simulate, "resumed": dispatch.Resume,
 	}
 	for _, code := range []string{"cancelled", "deadline_exceeded", "budget_exhausted", "budget_spent", "invalid_proposal", "tool_denied",
 		"invalid_arguments", "scope_denied", "resource_denied", "idempotency_conflict", "in_progress", "outcome_unknown",
@@ -181,7 +181,7 @@ func anyInput(t *rapid.T) ijson.Raw {
 		return map[string]any{"reviewer": reviewer, "decision": decision, "time": ""}
 	}
 	name := rapid.SampledFrom([]string{"read_document", "record_draft"}).Draw(t, "tool")
-	tool := map[string]any{"name": name, "version": "1", "effect": "read", "approval": "by_rule", "scopes": []string{}, "cost": 5, "resource": ""}
+	tool := map[string]any{"name": name, "version": "1", "effect": "read", "outside": pick("outside", false, true), "approval": "by_rule", "scopes": []string{}, "cost": 5, "resource": ""}
 	if name == "record_draft" {
 		tool["effect"], tool["approval"] = "write", pick("asked", "always", "by_rule")
 	}
@@ -194,9 +194,11 @@ func anyInput(t *rapid.T) ijson.Raw {
 			"policy_version": "", "mode": "enforce"}
 	}
 	operation := func(state string, same, result bool) any {
-		return map[string]any{"state": state, "same_signature": same, "has_result": result}
+		return map[string]any{"state": state, "same_signature": same, "has_result": result, "repeatable": rapid.Bool().Draw(t, "repeatable")}
 	}
-	budget := func(limit, spent int) any { return map[string]any{"limit": limit, "spent": spent} }
+	budget := func(limit, spent, reserved int) any {
+		return map[string]any{"limit": limit, "spent": spent, "reserved": reserved}
+	}
 	input := map[string]any{
 		"now": moment(100), "mode": pick("mode", "enforce", "dry_run"),
 		"task": map[string]any{"tenant": "", "id": "", "actor": "learner", "profile": pick("profile", "lab", "gone"),
@@ -208,10 +210,12 @@ func anyInput(t *rapid.T) ijson.Raw {
 		"tool": pick("registered", tool, nil),
 		"state": map[string]any{"step": 5, "max_steps": pick("max_steps", 20, 5, 4), "cancelled": pick("cancelled", false, true),
 			"deadline": pick("deadline", nil, moment(100), moment(101)), "approval": approval,
-			"budgets": pick("budgets", map[string]any{}, map[string]any{"cost": budget(10, 5)}, map[string]any{"cost": budget(10, 6)},
-				map[string]any{"attempts": budget(3, 3), "output": budget(9, 9)}),
+			"budgets": pick("budgets", map[string]any{}, map[string]any{"cost": budget(10, 3, 2)}, map[string]any{"cost": budget(10, 3, 3)},
+				map[string]any{"attempts": budget(3, 3, 0), "output": budget(9, 8, 1)}),
 			"operation": pick("operation", nil, operation("committed", true, true), operation("committed", false, true),
-				operation("committed", true, false), operation("started", true, false), operation("unknown", false, false)),
+				operation("committed", true, false), operation("started", true, false), operation("unknown", false, false),
+				operation("unknown", true, false), operation("absent", true, false), operation("absent", false, false)),
+			"unsettled": pick("unsettled", nil, "started", "unknown"), "write_started": pick("another write", false, true),
 			"pending":       map[string]any{"count": pick("waiting", 0, 9, 10), "limit": 10},
 			"target_exists": pick("target exists", false, true)},
 	}

@@ -102,15 +102,15 @@ func sample(tb testing.TB, name string) ijson.Raw {
 	moment := map[string]any{"rfc3339": "2026-01-01T00:00:00.000Z", "epoch": 1767225600}
 	call := map[string]any{"id": "a1", "tool": "read_document", "arguments": map[string]any{"path": "/warehouse/labels.txt"},
 		"target": "/warehouse/labels.txt", "keyed": false, "signature": "00", "malformed": nil, "violations": []any{}}
-	tool := map[string]any{"name": "read_document", "version": "1", "effect": "read", "approval": "by_rule",
+	tool := map[string]any{"name": "read_document", "version": "1", "effect": "read", "outside": false, "approval": "by_rule",
 		"scopes": []any{"read:document"}, "resource": "readable"}
 	state := map[string]any{"step": 1, "max_steps": 20, "cancelled": false, "deadline": nil, "budgets": map[string]any{}, "approval": nil, "operation": nil,
-		"pending": map[string]any{"count": 0, "limit": 10}, "target_exists": false}
+		"unsettled": nil, "write_started": false, "pending": map[string]any{"count": 0, "limit": 10}, "target_exists": false}
 	if name == "allow_draft" || name == "approval_required" {
 		call["tool"], call["keyed"], call["target"] = "record_draft", true, "labels-note"
 		call["arguments"] = map[string]any{"draft_id": "labels-note", "purpose": "inventory-summary",
 			"body": "There are 84 labels.", "idempotency_key": "draft-1"}
-		tool = map[string]any{"name": "record_draft", "version": "1", "effect": "write", "approval": "always",
+		tool = map[string]any{"name": "record_draft", "version": "1", "effect": "write", "outside": false, "approval": "always",
 			"scopes": []any{"write:draft"}, "resource": ""}
 	}
 	switch name {

@@ -152,9 +152,9 @@ func outcomeOf(note *ast.Annotations, given dispatch.Effect) (Outcome, error) {
 	}
 	effect := dispatch.Effect(text["effect"])
 	switch effect {
-	case dispatch.Allow, dispatch.Deny, dispatch.RequireApproval, dispatch.Replay, dispatch.Simulate:
+	case dispatch.Allow, dispatch.Deny, dispatch.RequireApproval, dispatch.Replay, dispatch.Resume, dispatch.Simulate:
 	default:
-		return Outcome{}, fmt.Errorf("custom.effect is %q; it must be allow, simulate, deny, require_approval or replay", effect)
+		return Outcome{}, fmt.Errorf("custom.effect is %q; it must be allow, simulate, deny, require_approval, replay or resume", effect)
 	}
 	if given != "" && effect != given {
 		return Outcome{}, fmt.Errorf("custom.effect is %q, and the rule's name says %q; leave it out", effect, given)

@@ -99,7 +99,8 @@ func TestPolicyReadsWhatTheSchemaHas(t *testing.T) {
 	for _, misspelt := range [][2]string{
 		{"input.state.cancelled", "input.state.canceled"}, {"input.call.malformed", "input.calls.malformed"},
 		{"input.tool.approval", "input.tool.aproval"}, {"input.state.approval.expires_at_step", "input.state.approval.expires_step"},
-		{"input.gate.confirmed", "input.gate.confirm"},
+		{"input.gate.confirmed", "input.gate.confirm"}, {"input.state.unsettled", "input.state.unsetled"},
+		{"input.state.write_started", "input.state.writes_started"}, {"input.state.operation.repeatable", "input.state.operation.repeatabel"},
 	} {
 		found := false
 		err := check(func(s string) string {

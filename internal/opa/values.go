@@ -108,7 +108,9 @@ func (n names) compare(e *ast.Expr, compared, value *ast.Term, found *Findings) 
 	}
 	var known []string
 	for _, v := range values {
-		known = append(known, fmt.Sprint(v))
+		if v != nil {
+			known = append(known, fmt.Sprint(v))
+		}
 	}
 	said, isText := value.Value.(ast.String)
 	if isText && slices.Contains(known, string(said)) {

@@ -68,13 +68,13 @@ type growth struct {
 // grown counts from the record itself, not from the answers that the runner got.
 func (r *runner) grown(ctx context.Context) (growth, error) {
 	var g growth
-	for _, err := range journal.Actions(r.store.Entries(ctx, r.principal.Tenant, "")) {
+	for _, err := range journal.Actions(ctx, r.store, r.store.Entries(ctx, r.principal.Tenant, "")) {
 		if err != nil {
 			return g, err
 		}
 		g.actions++
 	}
-	for d, err := range journal.Decisions(r.store.Entries(ctx, r.principal.Tenant, "")) {
+	for d, err := range journal.Decisions(ctx, r.store, r.store.Entries(ctx, r.principal.Tenant, "")) {
 		if err != nil {
 			return g, err
 		}
@@ -105,13 +105,13 @@ func (r *runner) final(ctx context.Context) (Final, error) {
 	f := Final{Statuses: []dispatch.Status{}, Actions: []FinalAction{}, Drafts: map[string]ijson.Raw{}, Approvals: []FinalApproval{},
 		exact: map[string]ijson.Raw{}}
 	tenant := r.principal.Tenant
-	for d, err := range journal.Decisions(r.store.Entries(ctx, tenant, "")) {
+	for d, err := range journal.Decisions(ctx, r.store, r.store.Entries(ctx, tenant, "")) {
 		if err != nil {
 			return f, err
 		}
 		f.Statuses = append(f.Statuses, d.Status)
 	}
-	for a, err := range journal.Actions(r.store.Entries(ctx, tenant, "")) {
+	for a, err := range journal.Actions(ctx, r.store, r.store.Entries(ctx, tenant, "")) {
 		if err != nil {
 			return f, err
 		}

@@ -183,6 +183,8 @@ func (r *runner) act(ctx context.Context, name string, s Step) (ijson.Raw, error
 		return r.configure(ctx, s.Configure.value)
 	case "policy":
 		return r.policy(ctx, s.Policy.value)
+	case "resolve":
+		return r.resolve(ctx, s.Resolve.value)
 	case "cancel":
 		if err := r.dispatcher.Cancel(ctx, r.key(), operator); err != nil {
 			return nil, err
@@ -245,6 +247,12 @@ func (r *runner) review(ctx context.Context, step reviewStep) (ijson.Raw, error)
 func (r *runner) reopen(ctx context.Context, step reopenStep) (ijson.Raw, error) {
 	_, err := r.dispatcher.ReopenCall(ctx, r.principal, r.task, r.mode, step.Proposal, cmp.Or(step.Reviewer, reviewer), step.Reason)
 	return reviewed(err)
+}
+
+func (r *runner) resolve(ctx context.Context, step resolveStep) (ijson.Raw, error) {
+	o, err := r.dispatcher.ResolveCall(ctx, r.principal, r.task, step.Proposal, dispatch.Resolution{
+		State: dispatch.OperationState(step.State), Result: step.Result, Reason: step.Reason, By: operator})
+	return answer(map[string]any{"resolved": o.State}, err)
 }
 
 func reviewed(err error) (ijson.Raw, error) {

@@ -63,9 +63,9 @@ type Step struct {
 	Policy    given[string]        `json:"policy"`
 	Cancel    given[struct{}]      `json:"cancel"`
 	Restart   given[struct{}]      `json:"restart"`
-	// Resolve and Finish are refused by name.
-	Resolve given[ijson.Raw] `json:"resolve"`
-	Finish  given[ijson.Raw] `json:"finish"`
+	Resolve   given[resolveStep]   `json:"resolve"`
+	// Finish is refused by name.
+	Finish given[ijson.Raw] `json:"finish"`
 	// Expect is compared with the step's result: objects match as subsets, lists and scalars exactly.
 	Expect ijson.Raw `json:"expect"`
 }
@@ -109,6 +109,15 @@ type reopenStep struct {
 	Proposal ijson.Raw `json:"proposal"`
 	Reviewer string    `json:"reviewer"`
 	Reason   string    `json:"reason"`
+}
+
+// resolveStep says what became of the operation that keeps a call from running.
+type resolveStep struct {
+	Proposal ijson.Raw `json:"proposal"`
+	// State is committed or absent.
+	State  string    `json:"state"`
+	Result ijson.Raw `json:"result"`
+	Reason string    `json:"reason"`
 }
 
 type configureStep struct {
@@ -192,7 +201,8 @@ func (s Step) check() error {
 	switch {
 	case event == "retry" && s.Retry.value.Proposal == nil,
 		event == "review" && s.Review.value.Proposal == nil,
-		event == "reopen" && s.Reopen.value.Proposal == nil:
+		event == "reopen" && s.Reopen.value.Proposal == nil,
+		event == "resolve" && s.Resolve.value.Proposal == nil:
 		return fmt.Errorf("the %s has no proposal; give the call that it is about", event)
 	case !slices.Contains([]string{"", string(dispatch.Enforce), string(dispatch.DryRun)}, s.Configure.value.Mode):
 		return fmt.Errorf("mode is %q; give %s or %s", s.Configure.value.Mode, dispatch.Enforce, dispatch.DryRun)
@@ -206,7 +216,7 @@ func (s Step) check() error {
 }
 
 // events in the order in which an error lists them; those without a runner come with later versions.
-var events = []string{"propose", "retry", "review", "reopen", "configure", "policy", "cancel", "restart"}
+var events = []string{"propose", "retry", "review", "reopen", "configure", "policy", "cancel", "restart", "resolve"}
 
 // event is the name of the step's one member.
 func (s Step) event() (string, error) {
@@ -226,7 +236,7 @@ func (s Step) event() (string, error) {
 	case len(names) > 1:
 		return "", fmt.Errorf("the step has %s; give one of them, and the other in a step of its own", strings.Join(names, " and "))
 	case !slices.Contains(events, names[0]):
-		return "", fmt.Errorf("%s is not supported: this version has no outside tools and no bounded loop", names[0])
+		return "", fmt.Errorf("%s is not supported: this version has no bounded loop", names[0])
 	}
 	return names[0], nil
 }

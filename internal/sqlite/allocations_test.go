@@ -21,7 +21,7 @@ func TestAllocationsOfADispatch(t *testing.T) {
 		if _, err := s.Load(t.Context(), task.TaskKey, lookup); err != nil {
 			t.Error(err)
 		}
-	}), 18.0)
+	}), 22.0)
 
 	assert.LessOrEqual(t, testing.AllocsPerRun(runs, func() {
 		if _, err := encode(c); err != nil {

@@ -35,8 +35,9 @@ type rows struct {
 	dispatch.Commit
 	approvals []approvalRow
 	leaves    []merkle.Hash // of the entries
-	// operationSealed and recordSealed are the exact bytes beside what has seals, encrypted.
-	operationSealed, recordSealed []byte
+	inFlight  ijson.Raw     // nil where nothing is
+	// operationSealed, proposalSealed and recordSealed are the exact bytes beside what has seals, encrypted.
+	operationSealed, proposalSealed, recordSealed []byte
 	// size is about what the rows take in the write-ahead log.
 	size int64
 }
@@ -71,9 +72,16 @@ func encode(c dispatch.Commit) (rows, error) {
 		r.size += int64(len(a.Proposal) + len(terms) + len(votes))
 		keys = append(keys, a.Task)
 	}
+	if len(c.Task.InFlight) > 0 {
+		var err error
+		if r.inFlight, err = ijson.Marshal(c.Task.InFlight); err != nil {
+			return rows{}, fmt.Errorf("the calls under way of task %s: %w", c.Task.ID, err)
+		}
+		r.size += int64(len(r.inFlight))
+	}
 	if c.Operation != nil {
 		keys = append(keys, c.Operation.Task)
-		r.size += int64(len(c.Operation.Result))
+		r.size += int64(len(c.Operation.Proposal) + len(c.Operation.Result))
 	}
 	if c.Record != nil {
 		keys = append(keys, c.Record.Task)
@@ -112,8 +120,8 @@ func (r *rows) insertOthers(conn *sqlite.Conn, entries int64) error {
 			return err
 		}
 	}
-	if o := r.Operation; o != nil {
-		if err := guarded(conn, sqlOperationCreate, func(stmt *sqlite.Stmt) { bindOperation(stmt, o, r.operationSealed) }); err != nil {
+	if r.Operation != nil {
+		if err := r.insertOperation(conn); err != nil {
 			return err
 		}
 	}
@@ -148,24 +156,39 @@ func (r *rows) insertOthers(conn *sqlite.Conn, entries int64) error {
 
 func (r *rows) insertTask(conn *sqlite.Conn) error {
 	if r.Revision == 0 {
-		err := each(conn, sqlTaskCreate, func(stmt *sqlite.Stmt) { bindTask(stmt, r.Task) }, nil)
+		err := each(conn, sqlTaskCreate, r.bindTask, nil)
 		if isTaken(err) {
 			return dispatch.ErrTaskExists
 		}
 		return err
 	}
 	return guarded(conn, sqlTaskChange, func(stmt *sqlite.Stmt) {
-		bindTask(stmt, r.Task)
+		r.bindTask(stmt)
 		stmt.SetInt64(":from", r.Revision)
 	})
 }
 
+// insertOperation leaves the exact call of a row that changes to the statement, which knows the row.
+func (r *rows) insertOperation(conn *sqlite.Conn) error {
+	o := r.Operation
+	if o.From == "" {
+		return guarded(conn, sqlOperationCreate, r.bindOperation)
+	}
+	return guarded(conn, sqlOperationChange, func(stmt *sqlite.Stmt) {
+		r.bindOperation(stmt)
+		stmt.SetText(":from", string(o.From))
+		stmt.SetInt64(":from_run", int64(o.FromRun))
+	})
+}
+
+// released says that an approval comes back, because its call was never sent.
+func (a approvalRow) released() bool {
+	return a.From == dispatch.Consumed && a.State == dispatch.Approved
+}
+
 func (a approvalRow) insert(conn *sqlite.Conn) error {
 	if a.From == "" {
-		return guarded(conn, sqlApprovalCreate, func(stmt *sqlite.Stmt) {
-			a.bind(stmt)
-			setBytes(stmt, ":sealed", a.sealed)
-		})
+		return guarded(conn, sqlApprovalCreate, a.bind)
 	}
 	err := guarded(conn, sqlApprovalChange, func(stmt *sqlite.Stmt) {
 		a.bind(stmt)
@@ -216,7 +239,8 @@ func isTaken(err error) bool {
 	return false
 }
 
-func bindTask(stmt *sqlite.Stmt, t dispatch.Task) {
+func (r *rows) bindTask(stmt *sqlite.Stmt) {
+	t := &r.Task
 	stmt.SetText(":tenant", t.Tenant)
 	stmt.SetText(":id", t.ID)
 	stmt.SetText(":profile", t.Profile)
@@ -225,6 +249,7 @@ func bindTask(stmt *sqlite.Stmt, t dispatch.Task) {
 	stmt.SetInt64(":spent_cost", t.Spent.Cost)
 	stmt.SetInt64(":spent_attempts", t.Spent.Attempts)
 	stmt.SetInt64(":spent_output", t.Spent.Output)
+	setName(stmt, ":in_flight", string(r.inFlight))
 	stmt.SetBool(":cancelled", t.Cancelled)
 	setTime(stmt, ":deadline", t.Deadline)
 	setTime(stmt, ":updated", t.Updated)
@@ -248,18 +273,35 @@ func (a approvalRow) bind(stmt *sqlite.Stmt) {
 	stmt.SetInt64(":expires_at_step", int64(a.ExpiresAtStep))
 	setTime(stmt, ":expires_at", a.ExpiresAt)
 	stmt.SetText(":policy_version", a.PolicyVersion)
+	setBytes(stmt, ":sealed", a.sealed)
 }
 
-func bindOperation(stmt *sqlite.Stmt, o *dispatch.Operation, sealed []byte) {
+func (r *rows) bindOperation(stmt *sqlite.Stmt) {
+	o := r.Operation
 	stmt.SetText(":tenant", o.Task.Tenant)
 	stmt.SetText(":task", o.Task.ID)
 	stmt.SetText(":actor", o.Actor)
 	stmt.SetText(":key", o.Key)
+	stmt.SetInt64(":dispatch", int64(o.Dispatch))
+	stmt.SetText(":id", o.ID)
 	stmt.SetText(":signature", o.Signature)
 	stmt.SetText(":tool", o.Tool)
+	stmt.SetText(":state", string(o.State))
 	stmt.SetInt64(":step", int64(o.Step))
+	stmt.SetInt64(":run", int64(o.Run))
+	setName(stmt, ":effect", o.Effect)
+	setName(stmt, ":definition", o.Definition)
+	setName(stmt, ":outward", o.Outward)
+	setTime(stmt, ":since", o.Since)
+	setTime(stmt, ":lease", o.Lease)
+	setName(stmt, ":target", o.Target)
+	setName(stmt, ":approval", o.Approval)
+	setName(stmt, ":policy_version", o.PolicyVersion)
+	stmt.SetInt64(":lookups", int64(o.Lookups))
+	setBytes(stmt, ":proposal", o.Proposal)
+	setBytes(stmt, ":proposal_sealed", r.proposalSealed)
 	setBytes(stmt, ":result", o.Result)
-	setBytes(stmt, ":sealed", sealed)
+	setBytes(stmt, ":sealed", r.operationSealed)
 }
 
 func bindRecord(stmt *sqlite.Stmt, r *dispatch.Record, sealed []byte) {

@@ -8,9 +8,12 @@ import (
 	"io/fs"
 	"os"
 	"time"
+	"unicode/utf8"
 
 	"zombiezen.com/go/sqlite"
 	"zombiezen.com/go/sqlite/sqlitex"
+
+	"github.com/policy-dispatch/govern/internal/dispatch"
 )
 
 // applicationID marks a SQLite file as govern's: "govr".
@@ -169,6 +172,9 @@ func migrate(conn *sqlite.Conn, version int) error {
 	if version == len(names) {
 		return nil
 	}
+	if err := conn.CreateFunction("operation_id", &operationID); err != nil {
+		return err
+	}
 	for _, name := range names[version:] {
 		script, err := migrations.ReadFile(name)
 		if err != nil {
@@ -181,3 +187,16 @@ func migrate(conn *sqlite.Conn, version int) error {
 	return sqlitex.ExecuteScript(conn,
 		fmt.Sprintf("PRAGMA application_id = %d; PRAGMA user_version = %d;", applicationID, len(names)), nil)
 }
+
+// operationID names the operations that were committed before they had names. Under a name that govern cannot have written
+// it gives NULL, which the table refuses: of its error the driver would make a result.
+var operationID = sqlite.FunctionImpl{NArgs: 4, Deterministic: true,
+	Scalar: func(_ sqlite.Context, args []sqlite.Value) (sqlite.Value, error) {
+		for _, arg := range args {
+			if !utf8.ValidString(arg.Text()) {
+				return sqlite.Value{}, nil
+			}
+		}
+		task := dispatch.TaskKey{Tenant: args[0].Text(), ID: args[1].Text()}
+		return sqlite.TextValue(dispatch.OperationID(task, args[2].Text(), args[3].Text(), 0)), nil
+	}}

@@ -65,7 +65,8 @@ func TestUpgradeFromVersion1(t *testing.T) {
 	operations, err := s.Operations(t.Context(), "default", "")
 	require.NoError(t, err)
 	of := func(key string, step int, result ijson.Raw) dispatch.Operation {
-		return dispatch.Operation{Task: named("labels-1"), Actor: "learner", Key: key, Signature: "sig", Tool: "record_draft", Step: step, Result: result}
+		return dispatch.Operation{ID: dispatch.OperationID(named("labels-1"), "learner", key, 0), Task: named("labels-1"), Actor: "learner", Key: key,
+			Signature: "sig", Tool: "record_draft", State: dispatch.Committed, Step: step, Run: 1, Result: result}
 	}
 	assert.Equal(t, []dispatch.Operation{of("draft-1", 1, ijson.Raw(`{"draft_id":"d"}`)), of("draft-2", 2, nil)}, operations)
 	records, err := s.Records(t.Context(), "default", "")
@@ -78,4 +79,83 @@ func TestUpgradeFromVersion1(t *testing.T) {
 	again, err := s.Task(t.Context(), named("labels-1"))
 	require.NoError(t, err)
 	assert.Equal(t, c.Task, again)
+}
+
+// version5 makes the tables of a store what they were before operations moved. Its rows stay.
+func version5(t *testing.T, path string) {
+	t.Helper()
+	old, err := sqlite.OpenConn(":memory:")
+	require.NoError(t, err)
+	for _, name := range migrationNames()[:5] {
+		script, err := migrations.ReadFile(name)
+		require.NoError(t, err)
+		require.NoError(t, sqlitex.ExecuteScript(old, string(script), nil))
+	}
+	kept := map[string]string{}
+	require.NoError(t, each(old, "SELECT name, sql FROM sqlite_schema WHERE name = 'operations' OR type = 'trigger' AND (tbl_name = 'operations' OR name = 'approvals_keep_their_bytes')", nil,
+		func(stmt *sqlite.Stmt) (bool, error) {
+			kept[stmt.GetText("name")] = stmt.GetText("sql")
+			return true, nil
+		}))
+	require.NoError(t, old.Close())
+	require.Len(t, kept, 4)
+	require.NoError(t, tamper(t, path, "DROP TRIGGER approvals_keep_their_bytes; DROP TRIGGER operations_never_go; ALTER TABLE operations RENAME TO moving;\n"+
+		kept["operations"]+"; INSERT INTO operations SELECT tenant, task, actor, key, signature, tool, step, result, sealed FROM moving; DROP TABLE moving;\n"+
+		kept["operations_never_change"]+";"+kept["operations_never_go"]+";"+kept["approvals_keep_their_bytes"]+";"+
+		"ALTER TABLE tasks DROP COLUMN in_flight; PRAGMA user_version = 5;"))
+}
+
+// The operations that were committed before they moved are what they were, under whatever names, and have their ids. What
+// is sealed in them opens.
+func TestUpgradeFromVersion5(t *testing.T) {
+	path := newPath(t)
+	s := openFile(t, path)
+	var want []dispatch.Operation
+	for _, name := range []string{"labels-1", "a\x00b", `"é`} {
+		task := creation(name)
+		require.NoError(t, s.Apply(t.Context(), task))
+		c, _ := draft(task.Task)
+		o := &c.Operation.Operation
+		o.Actor, o.Key, o.Signature, o.Tool, o.Step, o.Exact = name, name, "sig", "record_draft", 1, exact
+		o.ID = dispatch.OperationID(o.Task, o.Actor, o.Key, 0)
+		require.NoError(t, s.Apply(t.Context(), c))
+		want = append(want, *o)
+	}
+	before, err := s.Operations(t.Context(), dispatch.DefaultTenant, "")
+	require.NoError(t, err)
+	require.ElementsMatch(t, want, before)
+	tasks, err := s.Tasks(t.Context(), dispatch.DefaultTenant)
+	require.NoError(t, err)
+	require.NoError(t, s.Close())
+	version5(t, path)
+
+	s = openFile(t, path)
+	after, err := s.Operations(t.Context(), dispatch.DefaultTenant, "")
+	require.NoError(t, err)
+	assert.Equal(t, before, after)
+	for _, o := range before {
+		found, err := s.Operation(t.Context(), dispatch.DefaultTenant, o.ID)
+		require.NoError(t, err)
+		assert.Equal(t, o, found)
+	}
+	same, err := s.Tasks(t.Context(), dispatch.DefaultTenant)
+	require.NoError(t, err)
+	assert.Equal(t, tasks, same)
+}
+
+// An upgrade that fails leaves the file as it was.
+func TestAnUpgradeIsDoneWholeOrNotAtAll(t *testing.T) {
+	path := newPath(t)
+	openFile(t, path)
+	version5(t, path)
+	require.NoError(t, tamper(t, path, "INSERT INTO operations VALUES ('default', 'labels-1', 'learner', CAST(x'ff' AS TEXT), 'sig', 'record_draft', 1, NULL, NULL)"))
+	for range 2 {
+		_, err := Open(t.Context(), path, Options{})
+		require.ErrorContains(t, err, "0006_outside.sql")
+		require.ErrorContains(t, err, "NOT NULL constraint failed: moving_operations.id")
+	}
+	conn, err := sqlite.OpenConn(path, sqlite.OpenReadOnly)
+	require.NoError(t, err)
+	assert.Equal(t, 5, pragma(t, conn, "user_version"))
+	require.NoError(t, conn.Close())
 }

@@ -23,6 +23,9 @@ func (r *Reader) Load(ctx context.Context, key dispatch.TaskKey, l dispatch.Look
 		if state.Operation, err = r.operation(conn, key, l); err != nil {
 			return err
 		}
+		if state.Open, err = open(conn, key); err != nil {
+			return err
+		}
 		if state.Pending, err = pending(conn, key); err != nil {
 			return err
 		}
@@ -98,10 +101,48 @@ func (r *Reader) Records(ctx context.Context, tenant, task string) ([]dispatch.R
 	return list(ctx, r.readers, sql, bind, r.exactRecord)
 }
 
-// Operations lists committed operations by task, step and key.
-func (r *Reader) Operations(ctx context.Context, tenant, task string) ([]dispatch.Operation, error) {
+// Operation finds an operation by its id.
+func (r *Reader) Operation(ctx context.Context, tenant, id string) (dispatch.Operation, error) {
+	var found *dispatch.Operation
+	err := r.readers.snapshot(ctx, func(conn *sqlite.Conn) (err error) {
+		found, err = one(conn, sqlOperationByID, func(stmt *sqlite.Stmt) {
+			stmt.SetText(":tenant", tenant)
+			stmt.SetText(":id", id)
+		}, r.exactOperation)
+		return err
+	})
+	if err != nil {
+		return dispatch.Operation{}, err
+	}
+	if found == nil {
+		return dispatch.Operation{}, dispatch.ErrUnknownOperation
+	}
+	return *found, nil
+}
+
+var everyOperation = []dispatch.OperationState{dispatch.Started, dispatch.Unknown, dispatch.Committed, dispatch.Absent}
+
+func known(state dispatch.OperationState) bool {
+	return state != dispatch.Started && state != dispatch.Unknown
+}
+
+// Operations lists operations by task, step and key.
+func (r *Reader) Operations(ctx context.Context, tenant, task string, states ...dispatch.OperationState) ([]dispatch.Operation, error) {
+	if len(states) == 0 {
+		states = everyOperation
+	}
+	wanted, err := ijson.Marshal(states)
+	if err != nil {
+		return nil, err
+	}
 	sql, bind := scoped(sqlOperations, sqlOperationsOfTask, tenant, task)
-	return list(ctx, r.readers, sql, bind, r.exactOperation)
+	if !slices.ContainsFunc(states, known) {
+		sql, bind = scoped(sqlOperationsOpen, sqlOperationsOpenOfTask, tenant, task)
+	}
+	return list(ctx, r.readers, sql, func(stmt *sqlite.Stmt) {
+		bind(stmt)
+		stmt.SetText(":states", string(wanted))
+	}, r.exactOperation)
 }
 
 // LastEntry gives the entry of a kind that was committed last.
@@ -201,15 +242,30 @@ func approvalByID(conn *sqlite.Conn, tenant, id string, scan func(*sqlite.Stmt) 
 	}, scan)
 }
 
+// operation finds the operation that a lookup names within a task, if it names one.
 func (r *Reader) operation(conn *sqlite.Conn, key dispatch.TaskKey, l dispatch.Lookup) (*dispatch.Operation, error) {
-	if l.Key == "" {
+	if l.Key != "" {
+		l.Dispatch = 0
+	} else if l.Dispatch == 0 {
 		return nil, nil
 	}
 	return one(conn, sqlOperation, func(stmt *sqlite.Stmt) {
 		bindTaskKey(stmt, key)
 		stmt.SetText(":actor", l.Actor)
 		stmt.SetText(":key", l.Key)
+		stmt.SetInt64(":dispatch", int64(l.Dispatch))
 	}, r.exactOperation)
+}
+
+// open gives the operations of a task of which it is not known whether they took place.
+func open(conn *sqlite.Conn, key dispatch.TaskKey) (all []dispatch.Operation, err error) {
+	err = each(conn, sqlOpen, func(stmt *sqlite.Stmt) { bindTaskKey(stmt, key) },
+		func(stmt *sqlite.Stmt) (bool, error) {
+			o, err := scanOperation(stmt)
+			all = append(all, o)
+			return true, err
+		})
+	return all, err
 }
 
 func pending(conn *sqlite.Conn, key dispatch.TaskKey) (n int, err error) {

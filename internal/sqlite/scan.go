@@ -13,6 +13,7 @@ import (
 func scanTask(stmt *sqlite.Stmt) (dispatch.Task, error) {
 	deadline, err := getTime(stmt, "deadline")
 	updated, err2 := getTime(stmt, "updated")
+	inFlight, err3 := scanInFlight(stmt)
 	return dispatch.Task{
 		TaskKey: dispatch.TaskKey{Tenant: stmt.GetText("tenant"), ID: stmt.GetText("id")},
 		Profile: stmt.GetText("profile"),
@@ -23,12 +24,24 @@ func scanTask(stmt *sqlite.Stmt) (dispatch.Task, error) {
 			Attempts: stmt.GetInt64("spent_attempts"),
 			Output:   stmt.GetInt64("spent_output"),
 		},
+		InFlight:  inFlight,
 		Cancelled: stmt.GetBool("cancelled"),
 		Deadline:  deadline,
 		Updated:   updated,
 		Entries:   int(stmt.GetInt64("entries")),
 		Revision:  stmt.GetInt64("revision"),
-	}, errors.Join(err, err2)
+	}, errors.Join(err, err2, err3)
+}
+
+func scanInFlight(stmt *sqlite.Stmt) (calls []dispatch.InFlight, err error) {
+	b := getBytes(stmt, "in_flight")
+	if b == nil {
+		return nil, nil
+	}
+	if err := ijson.Unmarshal(b, &calls); err != nil {
+		return nil, fmt.Errorf("the calls under way of task %s: %w", stmt.GetText("id"), err)
+	}
+	return calls, nil
 }
 
 // scanTaskKey reads the task of any other row.
@@ -67,15 +80,31 @@ func scanApproval(stmt *sqlite.Stmt) (dispatch.Approval, error) {
 }
 
 func scanOperation(stmt *sqlite.Stmt) (dispatch.Operation, error) {
+	since, err := getTime(stmt, "since")
+	lease, err2 := getTime(stmt, "lease")
 	return dispatch.Operation{
-		Task:      scanTaskKey(stmt),
-		Actor:     stmt.GetText("actor"),
-		Key:       stmt.GetText("key"),
-		Signature: stmt.GetText("signature"),
-		Tool:      stmt.GetText("tool"),
-		Step:      int(stmt.GetInt64("step")),
-		Result:    getBytes(stmt, "result"),
-	}, nil
+		ID:            stmt.GetText("id"),
+		Task:          scanTaskKey(stmt),
+		Actor:         stmt.GetText("actor"),
+		Key:           stmt.GetText("key"),
+		Dispatch:      int(stmt.GetInt64("dispatch")),
+		Signature:     stmt.GetText("signature"),
+		Tool:          stmt.GetText("tool"),
+		State:         dispatch.OperationState(stmt.GetText("state")),
+		Step:          int(stmt.GetInt64("step")),
+		Run:           int(stmt.GetInt64("run")),
+		Effect:        stmt.GetText("effect"),
+		Definition:    stmt.GetText("definition"),
+		Outward:       stmt.GetText("outward"),
+		Since:         since,
+		Lease:         lease,
+		Target:        stmt.GetText("target"),
+		Approval:      stmt.GetText("approval"),
+		PolicyVersion: stmt.GetText("policy_version"),
+		Lookups:       int(stmt.GetInt64("lookups")),
+		Proposal:      getBytes(stmt, "proposal"),
+		Result:        getBytes(stmt, "result"),
+	}, errors.Join(err, err2)
 }
 
 func scanRecord(stmt *sqlite.Stmt) (dispatch.Record, error) {

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"fmt"
+	"strconv"
 
 	"zombiezen.com/go/sqlite"
 
@@ -17,14 +18,23 @@ func approvalPlace(a *dispatch.Approval) []string {
 }
 
 func operationPlace(o *dispatch.Operation) []string {
-	return []string{"operations", o.Task.Tenant, o.Task.ID, o.Actor, o.Key}
+	place := []string{"operations", o.Task.Tenant, o.Task.ID, o.Actor, o.Key}
+	if o.Key == "" {
+		place = append(place, strconv.Itoa(o.Dispatch))
+	}
+	return place
+}
+
+// proposalPlace is longer than the other of the same row, and so never that of a result.
+func proposalPlace(o *dispatch.Operation) []string {
+	return []string{"operations", o.Task.Tenant, o.Task.ID, o.Actor, o.Key, strconv.Itoa(o.Dispatch), "proposal"}
 }
 
 func recordPlace(r *dispatch.Record) []string {
 	return []string{"records", r.Task.Tenant, r.Task.ID, r.Tool, r.Target}
 }
 
-// sealWith encrypts the exact bytes of what is created, where there are any. A row that changes keeps its own.
+// sealWith encrypts the exact bytes that the rows get, where there are any. A row that changes keeps its own otherwise.
 func (r *rows) sealWith(box *seal.Box) {
 	sealed := func(exact ijson.Raw, place []string) []byte {
 		if exact == nil {
@@ -35,21 +45,24 @@ func (r *rows) sealWith(box *seal.Box) {
 		return b
 	}
 	for i := range r.approvals {
-		if a := &r.approvals[i]; a.From == "" {
+		if a := &r.approvals[i]; a.From == "" || a.released() {
 			a.sealed = sealed(a.Exact, approvalPlace(&a.Approval))
 		}
 	}
 	if o := r.Operation; o != nil {
-		r.operationSealed = sealed(o.Exact, operationPlace(o))
+		r.operationSealed = sealed(o.Exact, operationPlace(&o.Operation))
+		if o.State != dispatch.Committed {
+			r.proposalSealed = sealed(o.ExactProposal, proposalPlace(&o.Operation))
+		}
 	}
 	if v := r.Record; v != nil {
 		r.recordSealed = sealed(v.Exact, recordPlace(v))
 	}
 }
 
-// unseal gives the exact bytes of a row that has any, to who has the key.
-func (r *Reader) unseal(stmt *sqlite.Stmt, place []string) (ijson.Raw, error) {
-	sealed := getBytes(stmt, "sealed")
+// unseal gives the exact bytes of a column that has any, to who has the key.
+func (r *Reader) unseal(stmt *sqlite.Stmt, column string, place []string) (ijson.Raw, error) {
+	sealed := getBytes(stmt, column)
 	if sealed == nil || r.box == nil {
 		return nil, nil
 	}
@@ -64,16 +77,19 @@ func (r *Reader) unseal(stmt *sqlite.Stmt, place []string) (ijson.Raw, error) {
 func (r *Reader) exactApproval(stmt *sqlite.Stmt) (dispatch.Approval, error) {
 	a, err := scanApproval(stmt)
 	if err == nil {
-		a.Exact, err = r.unseal(stmt, approvalPlace(&a))
+		a.Exact, err = r.unseal(stmt, "sealed", approvalPlace(&a))
 	}
 	return a, err
 }
 
-// exactOperation scans an operation with what it gave.
+// exactOperation scans an operation with its exact call and what it gave.
 func (r *Reader) exactOperation(stmt *sqlite.Stmt) (dispatch.Operation, error) {
 	o, err := scanOperation(stmt)
 	if err == nil {
-		o.Exact, err = r.unseal(stmt, operationPlace(&o))
+		o.Exact, err = r.unseal(stmt, "sealed", operationPlace(&o))
+	}
+	if err == nil {
+		o.ExactProposal, err = r.unseal(stmt, "proposal_sealed", proposalPlace(&o))
 	}
 	return o, err
 }
@@ -82,7 +98,7 @@ func (r *Reader) exactOperation(stmt *sqlite.Stmt) (dispatch.Operation, error) {
 func (r *Reader) exactRecord(stmt *sqlite.Stmt) (dispatch.Record, error) {
 	v, err := scanRecord(stmt)
 	if err == nil {
-		v.Exact, err = r.unseal(stmt, recordPlace(&v))
+		v.Exact, err = r.unseal(stmt, "sealed", recordPlace(&v))
 	}
 	return v, err
 }

@@ -67,12 +67,22 @@ var (
 
 	//go:embed sql/operation.sql
 	sqlOperation string
+	//go:embed sql/operation_by_id.sql
+	sqlOperationByID string
+	//go:embed sql/open.sql
+	sqlOpen string
 	//go:embed sql/operations.sql
 	sqlOperations string
 	//go:embed sql/operations_of_task.sql
 	sqlOperationsOfTask string
+	//go:embed sql/operations_open.sql
+	sqlOperationsOpen string
+	//go:embed sql/operations_open_of_task.sql
+	sqlOperationsOpenOfTask string
 	//go:embed sql/operation_create.sql
 	sqlOperationCreate string
+	//go:embed sql/operation_change.sql
+	sqlOperationChange string
 
 	//go:embed sql/record_exists.sql
 	sqlRecordExists string

@@ -58,6 +58,15 @@ func getTime(stmt *sqlite.Stmt, name string) (time.Time, error) {
 	return time.Parse(moment, stmt.GetText(name))
 }
 
+// setName writes a text that is NULL where there is none.
+func setName(stmt *sqlite.Stmt, name, text string) {
+	if text == "" {
+		stmt.SetNull(name)
+	} else {
+		stmt.SetText(name, text)
+	}
+}
+
 func setBytes(stmt *sqlite.Stmt, name string, b []byte) {
 	if b == nil {
 		stmt.SetNull(name)

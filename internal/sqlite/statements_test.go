@@ -18,7 +18,8 @@ func draft(task dispatch.Task) (dispatch.Commit, dispatch.Lookup) {
 	name := fmt.Sprint(c.Task.Steps)
 	c.Approvals = []dispatch.ApprovalChange{{Approval: dispatch.Approval{
 		ID: task.ID + "-" + name, Task: task.TaskKey, Signature: name, Mode: dispatch.Enforce, State: dispatch.Consumed, Proposal: []byte("{}")}}}
-	c.Operation = &dispatch.Operation{Task: task.TaskKey, Key: name, Result: []byte("{}")}
+	c.Operation = &dispatch.OperationChange{Operation: dispatch.Operation{ID: task.ID + "-" + name, Task: task.TaskKey, Key: name,
+		State: dispatch.Committed, Run: 1, Result: []byte("{}")}}
 	c.Record = &dispatch.Record{Task: task.TaskKey, Tool: "record_draft", Target: name, Value: []byte("{}")}
 	c.Entries = append(c.Entries, dispatch.Entry{Task: task.TaskKey, Step: c.Task.Steps, N: 1, Kind: dispatch.KindAction, Body: []byte("{}")})
 	return c, dispatch.Lookup{Signature: name, Mode: dispatch.Enforce, Key: name, Tool: "record_draft", Target: name}
@@ -45,7 +46,7 @@ func TestStatementsOfADispatch(t *testing.T) {
 	rows := []string{sqlTaskChange, sqlApprovalCreate, sqlOperationCreate, sqlRecordCreate, sqlEntryCreate, sqlEntryCreate}
 
 	c, lookup := draft(tasks[0])
-	assert.Equal(t, []string{"BEGIN", sqlTask, sqlApprovalLatest, sqlOperation, sqlPending, sqlRecordExists, "COMMIT"},
+	assert.Equal(t, []string{"BEGIN", sqlTask, sqlApprovalLatest, sqlOperation, sqlOpen, sqlPending, sqlRecordExists, "COMMIT"},
 		ran(t, func() {
 			_, err := s.Load(t.Context(), c.Task.TaskKey, lookup)
 			assert.NoError(t, err)

@@ -218,7 +218,8 @@ func TestTheTreeIsNeverChanged(t *testing.T) {
 		"UPDATE operations SET step = 2", "DELETE FROM operations", "UPDATE records SET value = x'00'", "DELETE FROM records"} {
 		conn, err := sqlite.OpenConn(path, sqlite.OpenReadWrite)
 		require.NoError(t, err)
-		err = sqlitex.ExecuteScript(conn, "INSERT OR IGNORE INTO contents VALUES ('x', x'01'); INSERT OR IGNORE INTO operations VALUES ('t', 'k', 'a', 'o', 's', 'x', 1, NULL, NULL);"+
+		err = sqlitex.ExecuteScript(conn, "INSERT OR IGNORE INTO contents VALUES ('x', x'01'); "+
+			"INSERT OR IGNORE INTO operations (tenant, task, actor, key, dispatch, id, signature, tool, state, step, run, lookups) VALUES ('t', 'k', 'a', 'o', 0, 'op', 's', 'x', 'committed', 1, 1, 0);"+
 			"INSERT OR IGNORE INTO records VALUES ('t', 'k', 'x', 'y', x'01', NULL);"+sql, nil)
 		require.Error(t, err, sql)
 		assert.True(t, strings.Contains(err.Error(), "never"), fmt.Sprint(err))

@@ -10,6 +10,7 @@ import (
 	"zombiezen.com/go/sqlite"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
+	"github.com/policy-dispatch/govern/internal/failpoint"
 	"github.com/policy-dispatch/govern/internal/merkle"
 )
 
@@ -243,7 +244,10 @@ func (w *writer) transact(batch []*request) (err error) {
 	if err != nil {
 		return undone(err)
 	}
-	if err := execute(w.conn, "COMMIT"); err != nil {
+	failpoint.Here("before COMMIT")
+	err = execute(w.conn, "COMMIT")
+	failpoint.Here("after COMMIT")
+	if err != nil {
 		return fmt.Errorf("it is not known whether the commit is durable, before the state has been read again: %w", err)
 	}
 	return nil

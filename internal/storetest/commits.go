@@ -31,7 +31,7 @@ var commits = []part{
 		assert.Equal(t, contents{
 			Tasks:      []dispatch.Task{c.Task},
 			Approvals:  []dispatch.Approval{c.Approvals[0].Approval},
-			Operations: []dispatch.Operation{*c.Operation},
+			Operations: []dispatch.Operation{c.Operation.Operation},
 			Records:    []dispatch.Record{*c.Record},
 			Entries:    append([]dispatch.Entry{entry(task.TaskKey, 0, 0, dispatch.KindTask)}, c.Entries...),
 		}, everything(t, s))

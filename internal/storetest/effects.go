@@ -17,7 +17,7 @@ var effects = []part{
 		c.Operation = operation(task, "draft-1")
 		apply(t, s, c)
 
-		assert.Equal(t, c.Operation, load(t, s, task.TaskKey, dispatch.Lookup{Actor: "learner", Key: "draft-1"}).Operation)
+		assert.Equal(t, &c.Operation.Operation, load(t, s, task.TaskKey, dispatch.Lookup{Actor: "learner", Key: "draft-1"}).Operation)
 		for name, miss := range map[string]struct {
 			task dispatch.TaskKey
 			look dispatch.Lookup
@@ -51,9 +51,10 @@ var effects = []part{
 		refused(t, s, again, dispatch.ErrMoved)
 
 		// Another actor's, or another key's, is another operation.
-		for _, o := range []*dispatch.Operation{operation(task, "draft-1"), operation(task, "draft-2")} {
+		for _, o := range []*dispatch.OperationChange{operation(task, "draft-1"), operation(task, "draft-2")} {
 			if o.Key == "draft-1" {
 				o.Actor = "teacher"
+				o = named(o.Operation)
 			}
 			next := step(task)
 			next.Operation = o

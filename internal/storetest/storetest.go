@@ -23,6 +23,7 @@ func Run(t *testing.T, open func(t *testing.T) dispatch.Store) {
 		{"tasks", tasks},
 		{"approvals", approvals},
 		{"effects", effects},
+		{"operations", operations},
 		{"sealed", sealed},
 		{"entries", entries},
 		{"log", log},
@@ -97,9 +98,17 @@ func move(a dispatch.Approval, to dispatch.ApprovalState) dispatch.ApprovalChang
 	return change
 }
 
-func operation(task dispatch.Task, key string) *dispatch.Operation {
-	return &dispatch.Operation{Task: task.TaskKey, Actor: "learner", Key: key, Signature: "signature-" + key,
-		Tool: "record_draft", Step: task.Steps + 1, Result: ijson.Raw(`{"draft":"` + key + `"}`)}
+// operation is a local tool's, which comes to be as it is committed.
+func operation(task dispatch.Task, key string) *dispatch.OperationChange {
+	o := dispatch.Operation{Task: task.TaskKey, Actor: "learner", Key: key, Signature: "signature-" + key, Tool: "record_draft",
+		State: dispatch.Committed, Step: task.Steps + 1, Run: 1, Result: ijson.Raw(`{"draft":"` + key + `"}`)}
+	return named(o)
+}
+
+// named is the creation of an operation under its name.
+func named(o dispatch.Operation) *dispatch.OperationChange {
+	o.ID = dispatch.OperationID(o.Task, o.Actor, o.Key, o.Dispatch)
+	return &dispatch.OperationChange{Operation: o}
 }
 
 func record(task dispatch.Task, target string) *dispatch.Record {

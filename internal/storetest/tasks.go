@@ -38,6 +38,23 @@ var tasks = []part{
 		assert.Equal(t, at(0), state.Task.Updated)
 		assert.Equal(t, at(7*time.Millisecond), state.Approval.ExpiresAt)
 	}},
+	{"calls under way come back until they are not any more", func(t *testing.T, s dispatch.Store) {
+		c := create(key("labels-1"))
+		c.Task.InFlight = []dispatch.InFlight{{Step: 3, Lease: moment(at(time.Minute)), Output: 1 << 20}, {Step: 5, Lease: moment(at(time.Hour))}}
+		task := apply(t, s, c)
+		assert.Equal(t, task, load(t, s, task.TaskKey, dispatch.Lookup{}).Task)
+		assert.Equal(t, []dispatch.Task{task}, everything(t, s).Tasks)
+
+		next := step(task)
+		next.Task.InFlight = task.InFlight[1:]
+		task = apply(t, s, next)
+		assert.Equal(t, task, load(t, s, task.TaskKey, dispatch.Lookup{}).Task)
+
+		next = step(task)
+		next.Task.InFlight = []dispatch.InFlight{}
+		task = apply(t, s, next)
+		assert.Nil(t, load(t, s, task.TaskKey, dispatch.Lookup{}).Task.InFlight)
+	}},
 	{"no deadline stays none", func(t *testing.T, s dispatch.Store) {
 		c := create(key("labels-1"))
 		c.Task.Deadline = time.Time{}
@@ -93,6 +110,7 @@ var tasks = []part{
 			c.Entries[0].Body = []byte(odd)
 			c.Operation = operation(c.Task, "key")
 			c.Operation.Key, c.Operation.Result = odd, []byte(odd)
+			c.Operation = named(c.Operation.Operation)
 			c.Record = record(c.Task, "target")
 			c.Record.Target, c.Record.Value = odd, []byte(odd)
 			a := ask(c.Task, "approval", "signature")
@@ -104,7 +122,7 @@ var tasks = []part{
 			got := load(t, s, c.Task.TaskKey, dispatch.Lookup{
 				Signature: odd, Mode: dispatch.Enforce, Actor: "learner", Key: odd, Tool: "record_draft", Target: odd})
 			assert.Equal(t, dispatch.State{
-				Task: c.Task, Approval: &a.Approval, Operation: c.Operation, Pending: 1, TargetExists: true}, got)
+				Task: c.Task, Approval: &a.Approval, Operation: &c.Operation.Operation, Pending: 1, TargetExists: true}, got)
 			assert.Equal(t, c.Entries, read(t, s, c.Task.Tenant, odd))
 			records, err := s.Records(t.Context(), c.Task.Tenant, odd)
 			require.NoError(t, err)

@@ -1,1 +1,1 @@
-SELECT * FROM operations WHERE tenant = :tenant AND task = :task AND actor = :actor AND key = :key
+SELECT * FROM operations WHERE tenant = :tenant AND task = :task AND actor = :actor AND key = :key AND dispatch = :dispatch

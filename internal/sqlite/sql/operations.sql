@@ -1,1 +1,3 @@
-SELECT * FROM operations WHERE tenant = :tenant ORDER BY task, step, key, actor
+SELECT * FROM operations
+WHERE tenant = :tenant AND state IN (SELECT value FROM json_each(:states))
+ORDER BY task, step, key, actor

@@ -1,0 +1,1 @@
+SELECT * FROM operations WHERE tenant = :tenant AND id = :id
