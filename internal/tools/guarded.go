@@ -79,10 +79,10 @@ func (g guarded) Run(ctx context.Context, call dispatch.Call) (outcome dispatch.
 			def := g.Definition()
 			// Effects of a tool in this process are values, so one that gave none had none.
 			outcome = broken(errors.New(panicIn(def.Name, p)))
-			if def.Outside != nil {
+			if def.IsOutside() {
 				outcome.Sent = true
 			}
-			if def.Outside != nil && def.Effect == dispatch.Write {
+			if def.IsOutside() && def.Effect == dispatch.Write {
 				outcome.Status, outcome.State = dispatch.StatusOutcomeUnknown, dispatch.Unknown
 			}
 		}
