@@ -48,11 +48,7 @@ const (
 
 // faultable finds the tool of this package that can be made to fail, inside its guard.
 func faultable(t dispatch.Tool) (local, bool) {
-	g, ok := t.(guarded)
-	if !ok {
-		return local{}, false
-	}
-	l, ok := g.Tool.(local)
+	l, ok := unguarded(t).(local)
 	return l, ok
 }
 
@@ -189,3 +185,6 @@ func (f *Faults) next(def dispatch.Definition) Failure {
 	}
 	return ""
 }
+
+// sending is how an outside tool sends.
+func (f *Faults) sending(t outside) send { return t.send }
