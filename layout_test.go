@@ -40,7 +40,7 @@ var mayImport = map[string][]string{
 	"internal/seal":       {},
 	"internal/sqlite":     {"internal/dispatch", "internal/failpoint", "internal/ijson", "internal/merkle", "internal/seal", "internal/wholefile"},
 	"internal/storetest":  {"internal/dispatch", "internal/ijson", "internal/merkle"},
-	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml"},
+	"internal/config":     {"internal/ijson", "internal/nearest", "internal/strictyaml", "internal/wholefile"},
 	"internal/scenario":   {"internal/dispatch", "internal/ijson", "internal/journal", "internal/strictyaml"},
 	"internal/snapshot":   {".", "internal/config", "internal/dispatch", "internal/ijson", "internal/opa", "internal/tools"},
 	"cmd/govern": {".", "internal/audit", "internal/checkpoint", "internal/config", "internal/cursor", "internal/dispatch", "internal/failpoint", "internal/ijson", "internal/journal", "internal/merkle", "internal/nearest",

@@ -13,7 +13,9 @@ import (
 // panics is a tool that panics.
 type panics struct{ how func() }
 
-func (panics) Definition() dispatch.Definition { return dispatch.Definition{Name: "panics", Local: "panics"} }
+func (panics) Definition() dispatch.Definition {
+	return dispatch.Definition{Name: "panics", Local: "panics"}
+}
 func (p panics) Check(ijson.Raw) []dispatch.Violation {
 	p.how()
 	return nil

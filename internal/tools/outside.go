@@ -30,8 +30,9 @@ type outside struct {
 	hidden     [][]byte
 	keyHeaders []string
 	send       send
-	// faults is nil outside scenarios and tests.
-	faults *Faults
+	// simulated says that it is at an upstream in memory, and faults is nil outside scenarios and tests.
+	simulated bool
+	faults    *Faults
 }
 
 // send is what carries a request.
