@@ -165,6 +165,11 @@ func (a *auditor) decision(t *task, e *entry) error {
 			a.at(e, SignatureDiffers, "its signature is not that of its call")
 		}
 	}
+	if t.allowed && t.write {
+		if err := a.alone(t, e); err != nil {
+			return err
+		}
+	}
 	return a.decidedUnder(e, t.version)
 }
 

@@ -167,6 +167,33 @@ func (t *task) reserved(now []byte) (sum int64) {
 	return sum
 }
 
+// alone holds a write that is allowed against those of its task that are under way.
+func (a *auditor) alone(t *task, e *entry) error {
+	for line := range bytes.Lines(t.flight) {
+		step, rest, _ := bytes.Cut(line, []byte("\t"))
+		lease, _, _ := bytes.Cut(rest, []byte("\t"))
+		if bytes.Compare(e.str(eTime), lease) > 0 {
+			continue
+		}
+		s, err := a.starts.get(a.joined(t.tenant, t.id, step))
+		if err != nil {
+			return err
+		}
+		if s == nil || !s.write {
+			continue
+		}
+		o, err := a.operations.get(a.joined(t.tenant, s.id))
+		if err != nil {
+			return err
+		}
+		own := len(t.operation) > 0 && bytes.Equal(s.operation, t.operation) && bytes.Equal(s.by, t.by)
+		if !own && o != nil && string(o.state) == "started" && o.run == s.run {
+			a.at(e, WritesOverlap, "a write is allowed while that of the step %s is under way", step)
+		}
+	}
+	return nil
+}
+
 // affords holds a call that is allowed against the budgets, before it is counted.
 func (a *auditor) affords(t *task, e *entry, budgets int32, cost int64) {
 	var at [3]int32

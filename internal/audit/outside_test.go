@@ -275,6 +275,10 @@ func TestBrokenPromisesOutside(t *testing.T) {
 			return without(11, 12)(l)
 		}, []string{"11 effect_unsettled"}},
 
+		"a write while another is under way": {all(begun(9, "lease", moment(6, 0)), without(11, 12)), []string{"11 writes_overlap"}},
+		"a write after the lease of another": {all(begun(9, "lease", moment(5, 59)), without(11, 12)), []string{}},
+		"a write during a read":              {begun(24, "lease", moment(10, 15)), []string{}},
+		"a local write beside one":           {func(l log) log { return besideLocal(l[:26]) }, []string{"26 writes_overlap"}},
 		"a local write of what is under way": {func(l log) log { return writtenHere(l[:26]) }, []string{"27 operation_move"}},
 		"a local write of what is absent":    {func(l log) log { l[27]["n"] = 1; return writtenHere(slices.Delete(l, 26, 27)) }, []string{}},
 
@@ -427,6 +431,14 @@ func writtenHere(l log) log {
 		delete(action, member)
 	}
 	return append(l, decision, action)
+}
+
+// besideLocal has a local tool write under a key of its own while the last call is under way.
+func besideLocal(l log) log {
+	l = writtenHere(l)
+	l.at(25, "started")["lease"] = moment(11, 0)
+	l[26]["operation"], l[27]["operation"] = "k5", "k5"
+	return l
 }
 
 func wrongBefore(l log) log {
