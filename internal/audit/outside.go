@@ -215,7 +215,7 @@ func (a *auditor) outcome(t *task, e *entry) error {
 	switch {
 	case err != nil:
 		return err
-	case s == nil && t.blind == dispatch:
+	case s == nil && t.unknown(dispatch):
 		return nil
 	case s == nil:
 		a.at(e, OutcomeWithoutStart, "no decision of the step %d began a call", dispatch)
@@ -325,7 +325,7 @@ func (a *auditor) settlement(t *task, e *entry) error {
 	id := e.str(eOperation)
 	dispatch := e.count(e.at[eDispatch])
 	s, err := a.starts.get(a.startName(t, dispatch))
-	if err != nil || s == nil && t.blind == dispatch {
+	if err != nil || s == nil && t.unknown(dispatch) {
 		return err
 	}
 	o, err := a.operations.get(a.joined(t.tenant, id))
@@ -372,7 +372,7 @@ func (a *auditor) took(t *task, e *entry) error {
 	switch {
 	case err != nil:
 		return err
-	case s == nil && t.blind == dispatch:
+	case s == nil && t.unknown(dispatch):
 		return nil
 	case s == nil:
 		a.at(e, ActionWithoutDecision, "no decision of the step %d began its call", dispatch)

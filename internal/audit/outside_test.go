@@ -355,6 +355,36 @@ func TestBrokenPromisesOutside(t *testing.T) {
 	}
 }
 
+// What could not be read, or is gone, is one finding, and nothing is held against what followed it.
+func TestOutsideCallsAroundAGap(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone   int
+		unread bool
+		want   []string
+	}{
+		"an unread start":                 {20, true, []string{"20 changed"}},
+		"an unread start, others between": {2, true, []string{"2 changed"}},
+		"an unread outcome":               {11, true, []string{"11 changed"}},
+		"an unread settlement":            {21, true, []string{"21 changed", "22 outcome_differs"}},
+		"an unread action":                {12, true, []string{"12 changed"}},
+		"a start that is gone, its step":  {9, true, []string{"9 changed", "26 after_cancel"}},
+		"an outcome that is gone":         {11, false, []string{"11 dropped"}},
+		"an action that is gone":          {19, false, []string{"19 dropped"}},
+		"a step that is gone":             {9, false, []string{"9 missing_step", "25 after_cancel"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := slices.Concat(operatorActs(), abroad(t, "a")).lines(t)
+			if c.unread {
+				lines[c.gone][0] = '['
+			} else {
+				lines = slices.Delete(lines, c.gone, c.gone+1)
+			}
+			r := audited(t, file(lines), Options{})
+			assert.Equal(t, c.want, found(r), "%+v", r.Findings)
+		})
+	}
+}
+
 func pastStep(l log) log {
 	for _, s := range []object{l.at(6, "approval"), l.at(7, "approvals", 0), l.at(8, "approvals", 0), l.at(9, "approvals", 0)} {
 		s["expires_at_step"] = 3
