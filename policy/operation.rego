@@ -76,7 +76,8 @@ _replayable if {
 	input.state.operation.same_signature == true
 }
 
-# Whoever waits may find that the outcome is not known. Where both hold at once, the table says to wait first.
+# Where something is under way and something else is not known, the table says to wait first. What does not say that it
+# changes nothing waits as a write does.
 _under_way if input.state.operation.state == "started"
 
 _under_way if input.state.unsettled == "started"
@@ -86,7 +87,8 @@ _under_way if {
 	not input.tool.effect in {"pure", "read"}
 }
 
-# Nobody is asked a second time, and room for the target is a question of a new effect, as is what layers deny.
+# By the order of the table what layers deny, a person's approval and room for the target are not asked about again: they
+# are conditions on a new effect. Everything else that is not as it should be leaves the outcome unknown.
 _resumable if {
 	_permitted
 	input.mode == "enforce"

@@ -115,7 +115,7 @@ func statusCode(r dispatch.Result) int {
 		return exitBroken
 	}
 	switch r.Status {
-	case dispatch.StatusOK, dispatch.StatusReplayed, dispatch.StatusDryRun:
+	case dispatch.StatusOK, dispatch.StatusReplayed, dispatch.StatusResumed, dispatch.StatusDryRun:
 		return exitOK
 	case dispatch.StatusApprovalRequired:
 		return exitWaiting

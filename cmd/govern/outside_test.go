@@ -754,3 +754,13 @@ func make1001() []byte {
 	}
 	return b
 }
+
+// startOf is what a decision began outside, or nil.
+func startOf(t require.TestingT, e dispatch.Entry) *dispatch.Start {
+	if e.Kind != dispatch.KindDecision {
+		return nil
+	}
+	var d dispatch.DecisionEntry
+	require.NoError(t, ijson.Unmarshal(e.Body, &d))
+	return d.Started
+}

@@ -47,6 +47,8 @@ or the site forbids or denies has the status, the code and the message of their 
 		}
 		fmt.Fprintf(&b, "| %s | %s | %s | %d | %s | %s |\n", name, o.Effect, yesNo(o.Retryable), statusCode(dispatch.Result{Status: o.Status}), o.Message, o.Remedy)
 	}
+	b.WriteString("\n`ok` and `resumed` are decisions to run the call: the caller gets what came of it. `started` stands in the record alone, of\n" +
+		"a call to an outside tool whose outcome is not there yet, and no caller gets it.\n")
 	b.WriteString(`
 ## Given by execution
 

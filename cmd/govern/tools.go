@@ -9,6 +9,7 @@ import (
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/tools"
 )
 
 func (a *app) toolsCommand() *cobra.Command {
@@ -73,23 +74,68 @@ func (a *app) showTool(d dispatch.Definition, profiles []string) error {
 	if err != nil {
 		return err
 	}
-	for _, row := range [][2]string{{"tool", d.Name}, {"version", d.Version}, {"runs", d.Local}, {"effect", string(d.Effect)},
+	for _, row := range [][2]string{{"tool", d.Name}, {"version", d.Version}, {"runs", d.Local}, {"reaches", reaches(d)}, {"effect", string(d.Effect)},
 		{"approval", string(d.Approval)}, {"scopes", strings.Join(d.Scopes, ", ")}, {"cost", positive(d.Cost)}, {"target", d.Target},
 		{"key", d.Key}, {"drop", strings.Join(d.Drop, ", ")}, {"sensitive", sensitive(d)}, {"resource", d.Resource}, {"labels", strings.Join(d.Labels, ", ")},
-		{"at most", bytesOrNone(d.Limits.OutputBytes)}, {"profiles", strings.Join(profiles, ", ")}, {"digest", digest}, {"purpose", d.Description}} {
+		{"recovery", recovery(d)}, {"at most", atMost(d.Limits)}, {"profiles", strings.Join(profiles, ", ")}, {"digest", digest}, {"purpose", d.Description}} {
 		if row[1] != "" {
 			fmt.Fprintf(a.stdout, "%-9s %s\n", row[0], printable(row[1]))
 		}
 	}
-	if _, err = fmt.Fprintf(a.stdout, "arguments\n%s\n", visibleLines(schema)); err != nil || d.Output == nil {
+	if _, err = fmt.Fprintf(a.stdout, "arguments\n%s\n", visibleLines(schema)); err != nil {
 		return err
 	}
-	output, err := ijson.Indent(d.Output)
-	if err != nil {
-		return err
+	for _, part := range []struct {
+		name string
+		raw  ijson.Raw
+	}{{"gives", d.Output}, {"outside", d.Outside}} {
+		if part.raw == nil {
+			continue
+		}
+		laidOut, err := ijson.Indent(part.raw)
+		if err != nil {
+			return err
+		}
+		if _, err := fmt.Fprintf(a.stdout, "%s\n%s\n", part.name, visibleLines(laidOut)); err != nil {
+			return err
+		}
 	}
-	_, err = fmt.Fprintf(a.stdout, "gives\n%s\n", visibleLines(output))
-	return err
+	return nil
+}
+
+// reaches says where a tool outside is.
+func reaches(d dispatch.Definition) string {
+	var o tools.Outside
+	if d.Outside == nil || ijson.Unmarshal(d.Outside, &o) != nil {
+		return ""
+	}
+	return o.HTTP.Method + " " + o.HTTP.URL
+}
+
+// recovery says how the outcome of a write outside is found out.
+func recovery(d dispatch.Definition) string {
+	if !d.IsOutside() || d.Effect != dispatch.Write {
+		return ""
+	}
+	var ways []string
+	if r := d.Recovery.Retention; r > 0 {
+		ways = append(ways, "repeated within "+r.Duration().String())
+	}
+	if d.Recovery.Lookup {
+		ways = append(ways, "looked up, and not there after "+d.Recovery.Settle.Duration().String())
+	}
+	if ways == nil {
+		return "by an operator"
+	}
+	return strings.Join(ways, "; ")
+}
+
+func atMost(l dispatch.ToolLimits) string {
+	said := bytesOrNone(l.OutputBytes)
+	if l.Time > 0 {
+		said += ", " + l.Time.Duration().String()
+	}
+	return said
 }
 
 // visibleLines shows JSON that was laid out over several lines. Its strings have no line breaks of their own.

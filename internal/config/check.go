@@ -52,6 +52,7 @@ func (c Config) check() error {
 		if c.Tools[name].Schema == nil {
 			fault("/tools/"+ijson.EscapeToken(name)+"/schema", "it is missing; write the JSON Schema of the arguments, or name a file that holds it")
 		}
+		c.Tools[name].checkOutside("/tools/"+ijson.EscapeToken(name), fault)
 	}
 	c.checkResources(fault)
 	c.Limits.check(fault)

@@ -38,7 +38,8 @@ type Config struct {
 	Limits    Limits              `json:"limits"`
 	Log       Log                 `json:"log"`
 
-	origin origin
+	origin  origin
+	secrets secrets
 }
 
 // Profile is what a kind of work may do.
@@ -72,8 +73,9 @@ type Task struct {
 
 // Tool is the definition of a tool, but for its name.
 type Tool struct {
-	// Local names the operation inside govern that the tool runs.
+	// Local names the operation inside govern that the tool runs, and HTTP says how a tool outside is reached.
 	Local       string `json:"local"`
+	HTTP        *HTTP  `json:"http"`
 	Version     string `json:"version"`
 	Description string `json:"description"`
 	// Schema and Output are the JSON Schemas of the arguments and, if it is stated, of what the tool gives.
@@ -91,15 +93,18 @@ type Tool struct {
 	Drop      []string `json:"drop"`
 	Sensitive []string `json:"sensitive"`
 	// SensitiveOutput are JSON Pointers into what the tool gives.
-	SensitiveOutput []string   `json:"sensitive_output"`
-	Resource        string     `json:"resource"`
-	Labels          []string   `json:"labels"`
-	Limits          ToolLimits `json:"limits"`
+	SensitiveOutput []string `json:"sensitive_output"`
+	Resource        string   `json:"resource"`
+	Labels          []string `json:"labels"`
+	// Recovery says how the outcome of a write outside is found out that nobody heard of.
+	Recovery *Recovery  `json:"recovery"`
+	Limits   ToolLimits `json:"limits"`
 }
 
-// ToolLimits bound what one tool gives.
+// ToolLimits bound what one tool gives and, of a tool outside, how long a call may take, as a Go duration.
 type ToolLimits struct {
-	OutputBytes int `json:"output_bytes"`
+	Time        string `json:"time"`
+	OutputBytes int    `json:"output_bytes"`
 }
 
 // Reviewer is a person who reviews.
@@ -166,6 +171,9 @@ const (
 	DefaultMode         = "enforce"
 	DefaultDecisionTime = time.Second
 	DefaultEvery        = time.Minute
+	// Of tools outside.
+	DefaultToolTime  = 10 * time.Second
+	DefaultToolBytes = 64 << 10
 )
 
 // Least and greatest values that a file can state.

@@ -41,13 +41,19 @@ func Read(file string, builtin Config) (Config, error) {
 	if err != nil {
 		return Config{origin: origin{files: []string{file}}}, err
 	}
-	c, err := parse(file, b, builtin, func(name string) ([]byte, string, error) {
-		if !filepath.IsAbs(name) {
-			name = filepath.Join(filepath.Dir(file), name)
+	beside := func(name string) string {
+		if filepath.IsAbs(name) {
+			return name
 		}
-		b, err := readAtMost(name, mostPartBytes)
-		return b, name, err
+		return filepath.Join(filepath.Dir(file), name)
+	}
+	c, err := parse(file, b, builtin, func(name string) ([]byte, string, error) {
+		b, err := readAtMost(beside(name), mostPartBytes)
+		return b, beside(name), err
 	})
+	if err == nil {
+		c.readSecrets(beside)
+	}
 	c.origin.files = append([]string{file}, c.origin.files...)
 	return c, err
 }

@@ -85,6 +85,9 @@ func (c Config) unwritten(written []Value) ([]Value, error) {
 	for _, name := range slices.Sorted(maps.Keys(c.Tools)) {
 		t, at := c.Tools[name], strictyaml.Member("tools", name)
 		defaults = append(defaults, entry{at + ".effect", "write"}, entry{at + ".approval", defaultApproval(t.Effect)})
+		if t.HTTP != nil {
+			defaults = append(defaults, entry{at + ".limits.time", DefaultToolTime.String()}, entry{at + ".limits.output_bytes", DefaultToolBytes})
+		}
 	}
 	for _, d := range defaults {
 		if !has[d.key] {

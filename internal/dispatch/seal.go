@@ -109,6 +109,31 @@ func (s sealer) at(value ijson.Raw, pointers []string) (sealed ijson.Raw, values
 // discreet says whether a tool takes or gives what is sensitive.
 func (d *Definition) discreet() bool { return len(d.Sensitive)+len(d.SensitiveOutput) > 0 }
 
+// sensitiveOutput are pointers into a value of the tool. What one outside gave stands under one name in it.
+func (d *Definition) sensitiveOutput() []string {
+	if !d.IsOutside() {
+		return d.SensitiveOutput
+	}
+	pointers := make([]string, 0, len(d.SensitiveOutput))
+	for _, p := range d.SensitiveOutput {
+		pointers = append(pointers, outsideGave+p)
+	}
+	return pointers
+}
+
+// outsideGave leads to what a tool outside gave in a value that its adapter wrapped; output schema, projection and what is
+// sensitive in what it gives are about that.
+const outsideGave = "/value"
+
+// gave is what the tool itself gave of a value.
+func (d *Definition) gave(value ijson.Raw) ijson.Raw {
+	if !d.IsOutside() {
+		return value
+	}
+	inner, _ := ijson.Lookup(value, outsideGave)
+	return inner
+}
+
 // discreet says whether any tool takes what is sensitive. A call that names its tool wrongly may be meant for that one.
 func (s *Snapshot) discreet() bool {
 	for _, t := range s.Tools {
@@ -163,10 +188,10 @@ func exactBeside(sealed, exact ijson.Raw) ijson.Raw {
 // sealed adds the forms in which the outcome is recorded and shown: without what the definition calls sensitive in a
 // value, and without any part that repeats that or what is sensitive in the call.
 func (o Outcome) sealed(s sealer, def *Definition, sensitive []ijson.Raw) (Outcome, error) {
-	if !o.Ran || !def.discreet() {
+	if !o.Ran || o.Value == nil || !def.discreet() {
 		return o, nil
 	}
-	value, given, seals, err := s.at(o.Value, def.SensitiveOutput)
+	value, given, seals, err := s.at(o.Value, def.sensitiveOutput())
 	if err != nil {
 		return o, err
 	}

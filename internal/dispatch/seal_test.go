@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"bytes"
+	"context"
 	"crypto/hmac"
 	"crypto/sha256"
 	"encoding/hex"
@@ -130,6 +131,38 @@ func TestUnnamedViolations(t *testing.T) {
 	}
 	assert.Len(t, unnamed([]Violation{{"/x", "m"}, {"/y", "m"}}, schema, value), 1, "what reads alike is said once")
 }
+
+// What a tool outside gave stands under one name of the value; what is said of it leads into that.
+func TestSensitiveOutputOfAToolOutside(t *testing.T) {
+	def := Definition{Name: "pay", Effect: Write, Outside: ijson.Raw(`{}`), SensitiveOutput: []string{"/token"},
+		Output: ijson.Raw(`{"properties":{"token":{},"n":{"type":"integer"}}}`)}
+	secret := `"S3CR3T"`
+	made, err := testSealer.seal(ijson.Raw(secret))
+	require.NoError(t, err)
+	o := Outcome{Status: StatusOK, Sent: true, State: Committed, Ran: true, Value: ijson.Raw(`{"token":"outer","value":{"note":` + secret + `,"token":` + secret + `}}`)}
+	got, err := o.sealed(testSealer, &def, nil)
+	require.NoError(t, err)
+	assert.Equal(t, `{"token":"outer","value":{"note":`+string(made)+`,"token":`+string(made)+`}}`, string(got.SealedValue))
+	assert.Equal(t, o.Value, got.Value)
+
+	lost, err := Outcome{Status: StatusInvalidResult, Sent: true, State: Committed, Ran: true}.sealed(testSealer, &def, nil)
+	require.NoError(t, err)
+	assert.Nil(t, lost.SealedValue, "what could not be kept has no form")
+
+	bad := breaks{[]Violation{{Path: "/n", Message: "must be an integer"}, {Path: "/list/0", Message: "is odd"}, {Path: "/list/0/S3CR3T", Message: "is odd"}}}
+	def.Output = ijson.Raw(`{"properties":{"n":{},"list":{}}}`)
+	assert.Equal(t, "pay: the result breaks the output schema: /n must be an integer; /list/0 is odd; /list/0 has something in it under a name that is not shown, which is odd",
+		breach(bad, def, ijson.Raw(`{"value":{"n":"x","list":[{"S3CR3T":1}]}}`), true))
+}
+
+// breaks is a tool whose values break its output schema.
+type breaks struct{ found []Violation }
+
+func (breaks) Definition() Definition              { return Definition{} }
+func (breaks) Check(ijson.Raw) []Violation         { return nil }
+func (b breaks) CheckOutput(ijson.Raw) []Violation { return b.found }
+func (breaks) Project(value ijson.Raw) ijson.Raw   { return value }
+func (breaks) Run(context.Context, Call) Outcome   { return Outcome{} }
 
 // FuzzSealAt: whatever the arguments, nothing of a sensitive one is left, everything else is, and with it they are what
 // they were.

@@ -117,7 +117,8 @@ type Tool interface {
 	Definition() Definition
 	// Check compares canonical arguments with the schema; nil means that they match.
 	Check(arguments ijson.Raw) []Violation
-	// CheckOutput compares the canonical form of a value with the output schema; nil means that they match.
+	// CheckOutput compares the canonical form of a value with the output schema; nil means that they match. Paths lead into what
+	// the schema is about, which of a tool outside is a part of the value.
 	CheckOutput(value ijson.Raw) []Violation
 	// Project removes from the canonical form of a value what is not to be told. A saved value passes it again when it is replayed.
 	Project(value ijson.Raw) ijson.Raw
@@ -321,7 +322,7 @@ func breach(t Tool, def Definition, value ijson.Raw, discreet bool) string {
 	var broken []string
 	found := t.CheckOutput(value)
 	if discreet {
-		found = unnamed(found, def.Output, value)
+		found = unnamed(found, def.Output, def.gave(value))
 	}
 	for _, v := range found {
 		broken = append(broken, strings.TrimLeft(v.Path+" "+v.Message, " "))

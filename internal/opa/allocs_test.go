@@ -17,7 +17,7 @@ func TestAllocationsOfADecision(t *testing.T) {
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))
 	p := shipped(t)
 	for name, want := range map[string]float64{
-		"allow_read": 535, "allow_draft": 766, "approval_required": 846, "cancelled": 258, "resource_denied": 412,
+		"allow_read": 579, "allow_draft": 810, "approval_required": 952, "cancelled": 258, "resource_denied": 412,
 	} {
 		input := sample(t, name)
 		decide := func() {

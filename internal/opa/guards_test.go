@@ -145,7 +145,7 @@ var guards = []guard{
 	{"one stage, stated twice (14)", "the easier statement of a stage holds", []edit{{"terms.rego", "	parts := [part | some part in _stage_parts; part.name == name]\n", "	parts := array.slice([part | some part in array.reverse(_stage_parts); part.name == name], 0, 1)\n"}}},
 	{"calls that wait (14)", "a task fills the queue of the people who review", []edit{{"approval.rego", "	input.state.pending.count < input.state.pending.limit\n", ""}}},
 	{"a used approval without its operation (14)", "a damaged state asks again as if nothing were wrong", []edit{{"decision.rego", "else := invalid_state if _approval == \"spent\" # 14\n\n", ""}}},
-	{"a used approval whose operation is absent (14)", "what nobody wants to be done any more is not asked anew", []edit{{"approval.rego", "	input.call.keyed == true\n	input.state.operation.state == \"absent\"\n", "	input.call.keyed == true\n	false\n"}}},
+	{"a used approval whose operation is absent (14)", "a call whose effect did not take place can never be asked for again", []edit{{"approval.rego", "	input.call.keyed == true\n	input.state.operation.state == \"absent\"\n", "	input.call.keyed == true\n	false\n"}}},
 	{"a used approval with a key (14)", "a call with a key is asked for again as if it had none", []edit{{"approval.rego", "	input.state.approval.state == \"consumed\"\n	input.call.keyed == false\n", "	input.state.approval.state == \"consumed\"\n"}}},
 	{"room for the target (15)", "a write overwrites", row("else := target_exists if not _room_for_target # 15", "decision.rego", "	_approved\n	_room_for_target\n}\n\nelse", "	_approved\n}\n\nelse")},
 	{"the mode (16)", "a dry run changes something", []edit{{"decision.rego", "	_permitted\n	_effects_wanted\n", "	_permitted\n"}}},

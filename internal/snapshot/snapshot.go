@@ -112,7 +112,15 @@ func newTools(c config.Config) (map[string]dispatch.Tool, error) {
 	if err != nil {
 		return nil, c.Fault("/documents", c.Documents.Says(err.Error()))
 	}
-	made, err := tools.New(definitions(c), docs)
+	secrets, err := c.Secrets()
+	if err != nil {
+		return nil, err
+	}
+	defined, err := definitions(c)
+	if err != nil {
+		return nil, err
+	}
+	made, err := tools.New(defined, docs, secrets)
 	if wrong, ok := errors.AsType[tools.DefinitionErrors](err); ok {
 		var faults []error
 		for _, w := range wrong {
@@ -127,20 +135,52 @@ func newTools(c config.Config) (map[string]dispatch.Tool, error) {
 }
 
 // definitions gives the configured tools the form that the domain knows.
-func definitions(c config.Config) map[string]dispatch.Definition {
+func definitions(c config.Config) (map[string]dispatch.Definition, error) {
 	out := map[string]dispatch.Definition{}
 	for name, t := range c.Tools {
 		d := dispatch.Definition{Name: name, Version: t.Version, Description: t.Description, Local: t.Local,
 			Effect: dispatch.ToolEffect(t.Effect), Approval: dispatch.ApprovalRule(t.Approval), Scopes: t.Scopes, Cost: t.Cost,
 			Target: t.Target, Key: t.Key, Drop: t.Drop,
 			Sensitive: t.Sensitive, SensitiveOutput: t.SensitiveOutput, Resource: t.Resource, Labels: t.Labels,
-			Limits: dispatch.ToolLimits{OutputBytes: t.Limits.OutputBytes}, Schema: t.Schema.JSON}
+			Limits: dispatch.ToolLimits{Time: millis(t.Limits.Time), OutputBytes: t.Limits.OutputBytes}, Schema: t.Schema.JSON}
 		if t.Output != nil {
 			d.Output = t.Output.JSON
 		}
+		if t.HTTP != nil {
+			if err := outside(&d, t); err != nil {
+				return nil, err
+			}
+		}
 		out[name] = d
 	}
-	return out
+	return out, nil
+}
+
+// outside adds to a definition how its tool is reached and how outcomes are found out.
+func outside(d *dispatch.Definition, t config.Tool) (err error) {
+	h := t.HTTP
+	o := tools.Outside{HTTP: tools.HTTP{Method: h.Method, URL: h.URL, Success: h.Success, ContentTypes: h.ContentTypes, Keep: h.Keep,
+		Networks: h.Networks, Proxy: h.Proxy, Headers: map[string]tools.Header{}}}
+	for name, from := range h.Headers {
+		o.HTTP.Headers[name] = tools.Header(from)
+	}
+	if r := t.Recovery; r != nil {
+		o.Recovery.Operator = r.Operator
+		if i := r.Idempotency; i != nil {
+			o.Recovery.Idempotency = &tools.Idempotency{Header: i.Header}
+			d.Recovery.Retention = millis(i.Retention)
+		}
+		if l := r.Lookup; l != nil {
+			o.Recovery.Lookup = &tools.Lookup{URL: l.URL, Header: l.Header, State: l.State, Committed: l.Committed, Absent: l.Absent}
+			d.Recovery.Lookup, d.Recovery.Settle = true, millis(l.Settle)
+		}
+	}
+	d.Outside, err = ijson.Marshal(o)
+	return err
+}
+
+func millis(text string) dispatch.Millis {
+	return dispatch.Millis(config.Duration(text).Milliseconds())
 }
 
 // Compile makes the snapshot of parts that may be others than the configuration names: the policy, and its tools as the

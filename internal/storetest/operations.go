@@ -176,6 +176,7 @@ var operations = []part{
 			{dispatch.Started, dispatch.Committed, 0}: true,
 			{dispatch.Started, dispatch.Absent, 0}:    true,
 			{dispatch.Started, dispatch.Unknown, 0}:   true,
+			{dispatch.Started, dispatch.Started, 1}:   true, // called again once the lease has ended
 			{dispatch.Unknown, dispatch.Started, 1}:   true, // called again
 			{dispatch.Unknown, dispatch.Unknown, 0}:   true, // looked up, to no avail
 			{dispatch.Unknown, dispatch.Committed, 0}: true,
@@ -191,6 +192,9 @@ var operations = []part{
 					task, o := stand(t, s, fmt.Sprint(from, "-", to, "-", more+1), from)
 					change := become(o, to)
 					change.Run += more
+					if to == dispatch.Started {
+						change.Lease = at(2 * time.Minute)
+					}
 					if !allowed[move{from, to, more}] {
 						faulty(t, s, operating(task, change), name)
 						continue
@@ -279,6 +283,15 @@ var operations = []part{
 		local.From, local.FromRun, local.Run = o.State, o.Run, o.Run+1
 		_, o = operated(t, s, task, local)
 		assert.Equal(t, o, find(t, s, o.ID), "a local tool leaves nothing of the outside")
+	}},
+	{"a call is not called again under a lease that may last", func(t *testing.T, s dispatch.Store) {
+		task, o := stand(t, s, "labels-1", dispatch.Started)
+		for _, lease := range []time.Time{o.Lease, o.Lease.Add(-time.Millisecond)} {
+			change := again(o, task)
+			change.Lease = lease
+			faulty(t, s, operating(task, change), lease.String())
+		}
+		operated(t, s, task, again(o, task))
 	}},
 	{"what may still take place says what it is and until when, and has no result", func(t *testing.T, s dispatch.Store) {
 		for name, spoil := range map[string]func(*dispatch.Operation){

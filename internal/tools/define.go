@@ -33,9 +33,14 @@ func check(def dispatch.Definition) (problems []DefinitionError) {
 		wrong("/description", "a definition needs a description: it is what models go by")
 	}
 	op, known := operations[def.Local]
+	outside := def.Outside != nil
 	switch {
+	case outside && def.Local != "":
+		wrong("/local", "a tool runs in this process or outside; keep local or http")
+	case outside:
+		op, known = localKind{effect: def.Effect}, true
 	case def.Local == "":
-		wrong("/local", "it is missing; say what the tool runs: %s", list(operationNames(), itself))
+		wrong("/local", "it is missing; say what the tool runs: %s, or write http for a tool outside", list(operationNames(), itself))
 	case !known:
 		advice := "there is " + list(operationNames(), itself)
 		if near, ok := nearest.Name(def.Local, operationNames()); ok {
@@ -47,13 +52,16 @@ func check(def dispatch.Definition) (problems []DefinitionError) {
 	}
 	switch def.Effect {
 	case dispatch.Pure, dispatch.Read, dispatch.Write:
+		if outside && def.Effect == dispatch.Pure {
+			wrong("/effect", "a tool outside is a read or a write: what is pure depends on nothing")
+		}
 		if known && op.effect != def.Effect {
 			wrong("/effect", "the operation %s is a %s, and the definition says %s (left out, it is a write)", def.Local, op.effect, def.Effect)
 		}
 	default:
 		wrong("/effect", "%q is no effect; there is pure, read and write", def.Effect)
 	}
-	if def.Approval != dispatch.Always && def.Approval != dispatch.ByRule {
+	if def.Approval != dispatch.Always && def.Approval != dispatch.ByRule && !(outside && def.Approval == "") {
 		wrong("/approval", "%q says not when a person is asked; there is always and by_rule", def.Approval)
 	}
 	switch {
@@ -72,7 +80,13 @@ func check(def dispatch.Definition) (problems []DefinitionError) {
 	if def.Cost < 0 || def.Cost > mostCost {
 		wrong("/cost", "a cost is 0 to %d", mostCost)
 	}
-	if def.Limits.OutputBytes < 0 {
+	if !outside && def.Limits.Time != 0 {
+		wrong("/limits/time", "only a call of a tool outside takes time; remove it")
+	}
+	if !outside && def.Recovery != (dispatch.Recovery{}) {
+		wrong("/recovery", "only the outcome of a write outside has to be found out; remove it")
+	}
+	if !outside && def.Limits.OutputBytes < 0 {
 		wrong("/limits/output_bytes", "a limit is 1 byte or more; leave it out for none")
 	}
 	for _, l := range []struct {

@@ -29,7 +29,7 @@ func TestDefaultsAreTheNarrowOnes(t *testing.T) {
 	read := defs[ReadDocument]
 	read.Effect = ""
 	defs[ReadDocument] = read
-	_, err := New(defs, nil)
+	_, err := New(defs, nil, nil)
 	assert.ErrorContains(t, err, "tool read_document: effect: the operation document is a read, and the definition says write (left out, it is a write)")
 }
 
@@ -42,7 +42,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 	short.Drop, short.Cost = []string{"/i"}, 1_000_000_000 // the name begins as the target's does
 	secret := good
 	secret.Sensitive, secret.Output, secret.SensitiveOutput = []string{"/n", "/in/id"}, ijson.Raw(`{"type":"object","properties":{"i":{}},"additionalProperties":false}`), []string{"/i"}
-	_, err := New(map[string]dispatch.Definition{"file_note": good, "read_note": read, "sum": sum, "keep": secret, strings.Repeat("n", 64): short}, nil)
+	_, err := New(map[string]dispatch.Definition{"file_note": good, "read_note": read, "sum": sum, "keep": secret, strings.Repeat("n", 64): short}, nil, nil)
 	require.NoError(t, err)
 
 	for name, c := range map[string]struct {
@@ -131,7 +131,7 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			def := good
 			c.edit(&def)
-			made, err := New(map[string]dispatch.Definition{"file_note": def, "read_note": read}, nil)
+			made, err := New(map[string]dispatch.Definition{"file_note": def, "read_note": read}, nil, nil)
 			require.Nil(t, made)
 			require.IsType(t, DefinitionErrors{}, err)
 			assert.ErrorContains(t, err, "tool file_note: ")
@@ -140,11 +140,11 @@ func TestDefinitionsThatAreRefused(t *testing.T) {
 	}
 
 	for _, name := range []string{"", "a b", "a\x00", "-a", "delete_file ", "./delete_file", "%64elete", strings.Repeat("n", 65)} {
-		_, err := New(map[string]dispatch.Definition{name: good}, nil)
+		_, err := New(map[string]dispatch.Definition{name: good}, nil, nil)
 		assert.ErrorContains(t, err, "a tool's name is", "%q", name)
 	}
 	_, err = New(map[string]dispatch.Definition{"read_note": {Version: "v1", Description: "x", Local: "document", Schema: closed, Target: "/id",
-		Effect: dispatch.Read, Resource: "writable", Key: "/n"}}, nil)
+		Effect: dispatch.Read, Resource: "writable", Key: "/n"}}, nil, nil)
 	assert.ErrorContains(t, err, "resource: a write's target is guarded by writable sets, and any other by readable ones")
 	assert.ErrorContains(t, err, "key: only a write has an idempotency key")
 }
@@ -162,13 +162,13 @@ func TestMisspeltKeywordsAreRefused(t *testing.T) {
 		{`{"unevaluatedProperties":{"patern":"a"}}`, "schema/unevaluatedProperties/patern: patern is no keyword"},
 		{`{"properties":{"maxLenght":{"type":"string"}},"x-maxLenght":1,"example":1,"description":"maxLenght","const":{"maxLenght":1},"default":{"requird":1},"examples":[{"requird":1}]}`, ""},
 	} {
-		_, err := New(map[string]dispatch.Definition{"sum": {Version: "v1", Description: "Adds.", Local: "arithmetic", Effect: dispatch.Pure, Schema: ijson.Raw(c.schema)}}, nil)
+		_, err := New(map[string]dispatch.Definition{"sum": {Version: "v1", Description: "Adds.", Local: "arithmetic", Effect: dispatch.Pure, Schema: ijson.Raw(c.schema)}}, nil, nil)
 		if c.want == "" {
 			assert.NoError(t, err, c.schema)
 		} else {
 			assert.ErrorContains(t, err, c.want)
 		}
-		_, err = New(map[string]dispatch.Definition{"sum": {Version: "v1", Description: "Adds.", Local: "arithmetic", Effect: dispatch.Pure, Schema: ijson.Raw(`{}`), Output: ijson.Raw(c.schema)}}, nil)
+		_, err = New(map[string]dispatch.Definition{"sum": {Version: "v1", Description: "Adds.", Local: "arithmetic", Effect: dispatch.Pure, Schema: ijson.Raw(`{}`), Output: ijson.Raw(c.schema)}}, nil, nil)
 		assert.Equal(t, c.want == "", err == nil, c.schema)
 	}
 }
@@ -176,7 +176,7 @@ func TestMisspeltKeywordsAreRefused(t *testing.T) {
 // What has no order changes no digest, however it is written.
 func TestOrderChangesNoDigest(t *testing.T) {
 	digest := func(def dispatch.Definition) string {
-		tools, err := New(map[string]dispatch.Definition{"sum": def}, nil)
+		tools, err := New(map[string]dispatch.Definition{"sum": def}, nil, nil)
 		require.NoError(t, err)
 		d, err := tools["sum"].Definition().Digest()
 		require.NoError(t, err)
@@ -194,7 +194,7 @@ func TestOrderChangesNoDigest(t *testing.T) {
 
 // Everything that is wrong is said at once, in the order of the names.
 func TestAllThatIsWrongIsSaid(t *testing.T) {
-	_, err := New(map[string]dispatch.Definition{"b": {}, "a": {Cost: -1}}, nil)
+	_, err := New(map[string]dispatch.Definition{"b": {}, "a": {Cost: -1}}, nil, nil)
 	wrong, ok := err.(DefinitionErrors)
 	require.True(t, ok)
 	var tools []string
@@ -212,7 +212,7 @@ func TestToolsOfOneOperation(t *testing.T) {
 	note := dispatch.Definition{Version: "v1", Description: "Files.", Local: "record", Schema: schema, Target: "/note/a~1b", Key: "/key"}
 	loose := note
 	loose.Approval = dispatch.ByRule
-	tools, err := New(map[string]dispatch.Definition{"file_note": note, "File_Note": loose}, nil)
+	tools, err := New(map[string]dispatch.Definition{"file_note": note, "File_Note": loose}, nil, nil)
 	require.NoError(t, err)
 	assert.Equal(t, []string{"File_Note", "file_note"}, slices.Sorted(maps.Keys(tools)))
 	assert.Equal(t, dispatch.Always, tools["file_note"].Definition().Approval)
@@ -227,7 +227,7 @@ func TestToolsOfOneOperation(t *testing.T) {
 // A definition can take less than its operation does, and never more.
 func TestOperationsKeepTheirOwnNeeds(t *testing.T) {
 	wide := dispatch.Definition{Version: "v1", Description: "Adds.", Local: "arithmetic", Schema: ijson.Raw(`{"type":"object"}`), Effect: dispatch.Pure}
-	tools, err := New(map[string]dispatch.Definition{"sum": wide}, nil)
+	tools, err := New(map[string]dispatch.Definition{"sum": wide}, nil, nil)
 	require.NoError(t, err)
 	for _, text := range []string{`{}`, `{"op":"divide","a":1,"b":0}`, `{"op":"add","a":1e15,"b":0}`, `{"op":"add","a":1,"b":1,"c":1}`, `{"op":"add","a":0.5,"b":1}`} {
 		assert.NotEmpty(t, tools["sum"].Check(arguments(t, text)), text)

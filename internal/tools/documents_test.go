@@ -45,14 +45,14 @@ func TestReadDocumentsIsStrict(t *testing.T) {
 }
 
 func TestDocumentThatCannotBeReadIsRefused(t *testing.T) {
-	tools, err := New(definitions(t), Documents{"/warehouse/../secret.txt": {"x", "v1", "text/plain"}})
+	tools, err := New(definitions(t), Documents{"/warehouse/../secret.txt": {"x", "v1", "text/plain"}}, nil)
 	assert.ErrorContains(t, err, `"/warehouse/../secret.txt" can never be read`)
 	assert.Nil(t, tools)
 }
 
 func TestToolsKeepTheirOwnDocuments(t *testing.T) {
 	docs := Documents{"/a.txt": {"before", "v1", "text/plain"}}
-	tools, err := New(definitions(t), docs)
+	tools, err := New(definitions(t), docs, nil)
 	require.NoError(t, err)
 	docs["/a.txt"] = Document{"after", "v2", "text/plain"}
 	outcome := run(t, tools, ReadDocument, `{"path":"/a.txt"}`)
@@ -67,10 +67,10 @@ func TestDocumentThatOneToolReads(t *testing.T) {
 			`{"type":"object","properties":{"name":{"type":"string","pattern":"` + pattern + `"},"page":{"type":"integer"}},"required":["name","page"]}`)}
 	}
 	docs := Documents{"/a.txt": {"x", "v1", "text/plain"}}
-	_, err := New(map[string]dispatch.Definition{"a": reader("^/a"), "b": reader("^/b")}, docs)
+	_, err := New(map[string]dispatch.Definition{"a": reader("^/a"), "b": reader("^/b")}, docs, nil)
 	require.NoError(t, err)
-	_, err = New(map[string]dispatch.Definition{"b": reader("^/b"), "c": reader("^/c")}, docs)
+	_, err = New(map[string]dispatch.Definition{"b": reader("^/b"), "c": reader("^/c")}, docs, nil)
 	require.ErrorContains(t, err, `"/a.txt" can never be read: the schema of b or c takes no such target`)
-	_, err = New(map[string]dispatch.Definition{Calculate: definitions(t)[Calculate]}, docs)
+	_, err = New(map[string]dispatch.Definition{Calculate: definitions(t)[Calculate]}, docs, nil)
 	require.NoError(t, err)
 }

@@ -1,6 +1,7 @@
 package tools
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
+	"github.com/policy-dispatch/govern/internal/outbound"
 )
 
 // Faults makes tools fail on purpose, for scenarios and tests. Only code can ask for it: no configuration leads here.
@@ -36,7 +38,7 @@ type ToolFault struct {
 // Failure is a way to fail.
 type Failure string
 
-// The ways to fail. Unavailable needs a tool outside this process, and BadResult one that promises something of what it
+// The ways to fail. Unavailable needs a tool outside this process, and BadResult in it one that promises something of what it
 // gives: an output schema or limit.
 const (
 	Timeout     Failure = "timeout"     // the operation is not begun
@@ -46,27 +48,32 @@ const (
 	BadResult   Failure = "bad_result"  // the tool's result is not what it promised
 )
 
-// faultable finds the tool of this package that can be made to fail, inside its guard.
-func faultable(t dispatch.Tool) (local, bool) {
-	g, ok := t.(guarded)
-	if !ok {
-		return local{}, false
-	}
-	l, ok := g.Tool.(local)
-	return l, ok
-}
-
 // WithFaults gives the same tools, failing as f says. Tools made from the same f share its counters. The faults are
-// inside the guard, and after what is known before anything is tried.
+// inside the guard, and after what is known before anything is tried. A tool outside that is at no upstream in memory is at
+// an empty one then: what fails on purpose reaches no network.
 func WithFaults(tools map[string]dispatch.Tool, f *Faults) map[string]dispatch.Tool {
 	failing := maps.Clone(tools)
 	for name, t := range tools {
-		if t, ok := faultable(t); ok {
+		switch t := unguarded(t).(type) {
+		case local:
 			t.faults = f
+			failing[name] = Guarded(t)
+		case outside:
+			failing[name] = Guarded(t.failing(f, Lookup{}))
+		case finder:
+			t.outside = t.outside.failing(f, t.lookup)
 			failing[name] = Guarded(t)
 		}
 	}
 	return failing
+}
+
+func (t outside) failing(f *Faults, lookup Lookup) outside {
+	if !t.simulated {
+		t = t.at(&Upstream{}, lookup)
+	}
+	t.faults = f
+	return t
 }
 
 // Check refuses faults that could never happen to these tools.
@@ -102,18 +109,20 @@ func (f ToolFault) check(tools map[string]dispatch.Tool) error {
 	if !ok {
 		return fmt.Errorf("there is no tool %q; the tools are %s", f.Tool, strings.Join(slices.Sorted(maps.Keys(tools)), ", "))
 	}
-	l, ok := faultable(t)
-	if !ok {
+	l, isLocal := unguarded(t).(local)
+	if !isLocal && !isOutside(t) {
 		return fmt.Errorf("the tool %s cannot be made to fail", f.Tool)
 	}
 	switch f.Fail {
 	case Timeout, Panic, LostReply:
 	case BadResult:
-		if l.badResult() == nil {
+		if isLocal && l.badResult() == nil {
 			return fmt.Errorf("%s: the fault %s needs a tool that can break a promise; give its definition an output schema or limits.output_bytes", f.Tool, f.Fail)
 		}
 	case Unavailable:
-		return fmt.Errorf("%s: the fault %s comes with outside tools; this tool runs in this process", f.Tool, f.Fail)
+		if isLocal {
+			return fmt.Errorf("%s: the fault %s comes with outside tools; this tool runs in this process", f.Tool, f.Fail)
+		}
 	default:
 		return fmt.Errorf("%s: there is no fault %q; the faults are %s, %s, %s, %s and %s",
 			f.Tool, f.Fail, Timeout, Unavailable, BadResult, Panic, LostReply)
@@ -188,4 +197,49 @@ func (f *Faults) next(def dispatch.Definition) Failure {
 		}
 	}
 	return ""
+}
+
+// isOutside says whether a tool is one of this package that is outside this process.
+func isOutside(t dispatch.Tool) bool {
+	switch unguarded(t).(type) {
+	case outside, finder:
+		return true
+	}
+	return false
+}
+
+// sending gives how an outside tool sends as it is, or as its next fault makes it. A nil f has no faults.
+func (f *Faults) sending(t outside) send {
+	switch f.next(t.definition) {
+	case Timeout:
+		return t.never(outbound.Deadline)
+	case Unavailable:
+		return t.never(outbound.Unreached)
+	case Panic:
+		return func(context.Context, outbound.Request) (outbound.Answer, error) { panic("a fault that was asked for") }
+	case LostReply:
+		return func(ctx context.Context, r outbound.Request) (outbound.Answer, error) {
+			answer, err := t.send(ctx, r)
+			if err == nil {
+				answer, err = outbound.Answer{Sent: true}, t.fault(outbound.Broken)
+			}
+			return answer, err
+		}
+	case BadResult:
+		return func(ctx context.Context, r outbound.Request) (outbound.Answer, error) {
+			answer, err := t.send(ctx, r)
+			if err == nil {
+				answer.ContentType, answer.Body = jsonType, []byte("{")
+			}
+			return answer, err
+		}
+	}
+	return t.send
+}
+
+// never is a call of which nothing is sent.
+func (t outside) never(kind outbound.Fault) send {
+	return func(context.Context, outbound.Request) (outbound.Answer, error) {
+		return outbound.Answer{}, t.fault(kind)
+	}
 }

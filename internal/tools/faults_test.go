@@ -80,7 +80,7 @@ func TestToolFaults(t *testing.T) {
 func promising(t *testing.T, def dispatch.Definition) map[string]dispatch.Tool {
 	t.Helper()
 	def.Version, def.Description, def.Local, def.Effect, def.Schema = "v1", "Adds.", "arithmetic", dispatch.Pure, ijson.Raw(`{"type":"object"}`)
-	tools, err := New(map[string]dispatch.Definition{"promising": def}, nil)
+	tools, err := New(map[string]dispatch.Definition{"promising": def}, nil, nil)
 	require.NoError(t, err)
 	return tools
 }

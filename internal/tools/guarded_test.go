@@ -13,12 +13,18 @@ import (
 // panics is a tool that panics.
 type panics struct{ how func() }
 
-func (panics) Definition() dispatch.Definition { return dispatch.Definition{Name: "panics"} }
+func (panics) Definition() dispatch.Definition {
+	return dispatch.Definition{Name: "panics", Local: "panics"}
+}
 func (p panics) Check(ijson.Raw) []dispatch.Violation {
 	p.how()
 	return nil
 }
 func (p panics) CheckOutput(ijson.Raw) []dispatch.Violation {
+	p.how()
+	return nil
+}
+func (p panics) Project(ijson.Raw) ijson.Raw {
 	p.how()
 	return nil
 }
@@ -45,6 +51,7 @@ func TestGuarded(t *testing.T) {
 			assert.Equal(t, dispatch.Outcome{Status: dispatch.StatusInternalError, Detail: tt.want}, got)
 			assert.Equal(t, []dispatch.Violation{{Message: "cannot be checked"}}, Guarded(panics{tt.how}).Check(nil))
 			assert.Equal(t, []dispatch.Violation{{Message: "cannot be checked"}}, Guarded(panics{tt.how}).CheckOutput(nil))
+			assert.Equal(t, ijson.Raw("null"), Guarded(panics{tt.how}).Project(ijson.Raw(`"secret"`)))
 		})
 	}
 }

@@ -45,7 +45,7 @@ func documents(t testing.TB) Documents {
 // lab gives the three tools over the documents that govern ships.
 func lab(t testing.TB) map[string]dispatch.Tool {
 	t.Helper()
-	tools, err := New(definitions(t), documents(t))
+	tools, err := New(definitions(t), documents(t), nil)
 	require.NoError(t, err)
 	return tools
 }

@@ -142,7 +142,7 @@ func TestCheckOutput(t *testing.T) {
 	assert.Equal(t, []dispatch.Violation{{Path: "", Message: "must be an object"}}, tool.CheckOutput(arguments(t, `"SECRET"`)))
 	assert.Nil(t, promising(t, dispatch.Definition{})["promising"].CheckOutput(arguments(t, `"anything"`)))
 
-	_, err := New(map[string]dispatch.Definition{"odd": {Schema: ijson.Raw(`{}`), Output: ijson.Raw(`{"$ref":"https://example.org/schema.json"}`)}}, nil)
+	_, err := New(map[string]dispatch.Definition{"odd": {Schema: ijson.Raw(`{}`), Output: ijson.Raw(`{"$ref":"https://example.org/schema.json"}`)}}, nil, nil)
 	assert.ErrorContains(t, err, "tool odd: output: ")
 }
 

@@ -1,8 +1,8 @@
 // Package tools makes the tools that can be run from their definitions, and runs them. It never decides whether a call
 // is allowed.
 //
-// Nothing here reaches a file, a process or a network. No tool keeps an effect of its own: a write gives the
-// record to create as a value, and the store commits it together with the decision.
+// Nothing here reaches a file or a process, and a network only for tools that are outside. No other tool keeps an effect of its
+// own: a write gives the record to create as a value, and the store commits it together with the decision.
 package tools
 
 import (
@@ -15,17 +15,18 @@ import (
 	"github.com/policy-dispatch/govern/internal/ijson"
 )
 
-// New makes the tools of definitions, by name. Those that read documents read from docs. A definition that leaves out
-// its effect is a write, and a write that leaves out its approval asks for a person always.
+// New makes the tools of definitions, by name. Those that read documents read from docs, and those outside send the values of
+// headers that secrets has. A definition that leaves out its effect is a write, and a write that leaves out its approval asks
+// for a person always; one outside has to say.
 //
 // Everything that is wrong with the definitions is one DefinitionErrors.
-func New(definitions map[string]dispatch.Definition, docs Documents) (map[string]dispatch.Tool, error) {
+func New(definitions map[string]dispatch.Definition, docs Documents, secrets Secrets) (map[string]dispatch.Tool, error) {
 	docs = maps.Clone(docs)
 	tools := map[string]dispatch.Tool{}
 	var wrong DefinitionErrors
 	for _, name := range slices.Sorted(maps.Keys(definitions)) {
 		def := withDefaults(name, definitions[name])
-		t, problems := build(def, docs)
+		t, problems := build(def, docs, secrets[name])
 		for _, p := range problems {
 			p.Tool = name
 			wrong = append(wrong, p)
@@ -46,11 +47,18 @@ func withDefaults(name string, def dispatch.Definition) dispatch.Definition {
 	if def.Effect == "" {
 		def.Effect = dispatch.Write
 	}
-	if def.Approval == "" {
+	outside := def.Outside != nil
+	if def.Approval == "" && !(outside && def.Effect == dispatch.Write) {
 		def.Approval = dispatch.ByRule
 		if def.Effect == dispatch.Write {
 			def.Approval = dispatch.Always
 		}
+	}
+	if outside && def.Limits.Time == 0 {
+		def.Limits.Time = dispatch.Millis(DefaultOutsideTime.Milliseconds())
+	}
+	if outside && def.Limits.OutputBytes == 0 {
+		def.Limits.OutputBytes = DefaultOutsideBytes
 	}
 	return def
 }
@@ -66,30 +74,54 @@ func inOrder(def dispatch.Definition) dispatch.Definition {
 }
 
 // build makes one tool, or says everything that is wrong with its definition.
-func build(def dispatch.Definition, docs Documents) (local, []DefinitionError) {
+func build(def dispatch.Definition, docs Documents, secrets map[string]string) (dispatch.Tool, []DefinitionError) {
 	problems := check(def)
-	t := local{definition: inOrder(def)}
+	ordered := inOrder(def)
+	var arguments, output *schema
 	var err error
 	// The canonical bytes are advertised and compiled alike, so that how a file is laid out changes nothing.
-	if t.definition.Schema, t.arguments, err = readSchema(def.Name, def.Schema); err != nil {
+	if ordered.Schema, arguments, err = readSchema(def.Name, def.Schema); err != nil {
 		problems = append(problems, DefinitionError{Field: "/schema", Problem: err.Error()})
 	} else {
 		problems = append(problems, checkPointers(def)...)
 		problems = append(problems, checkSensitive(def)...)
-		problems = append(problems, checkKeywords("/schema", t.definition.Schema)...)
+		problems = append(problems, checkKeywords("/schema", ordered.Schema)...)
 	}
 	if def.Output != nil {
-		if t.definition.Output, t.output, err = readSchema(def.Name, def.Output); err != nil {
+		if ordered.Output, output, err = readSchema(def.Name, def.Output); err != nil {
 			problems = append(problems, DefinitionError{Field: "/output", Problem: err.Error()})
 		}
-		problems = append(problems, checkKeywords("/output", t.definition.Output)...)
+		problems = append(problems, checkKeywords("/output", ordered.Output)...)
 	}
 	problems = append(problems, checkSensitiveOutput(def)...)
+	if def.Outside != nil {
+		return buildOutside(ordered, arguments, output, secrets, problems, def)
+	}
+	t := local{definition: ordered, arguments: arguments, output: output}
 	if len(problems) == 0 {
 		op := operations[def.Local]
 		t.needs, t.prepare = op.needs, op.prepare(def, docs)
 	}
 	return t, problems
+}
+
+// buildOutside makes a tool outside of a definition in order, beside which stands how it was written.
+func buildOutside(ordered dispatch.Definition, arguments, output *schema, secrets map[string]string, problems []DefinitionError, written dispatch.Definition) (dispatch.Tool, []DefinitionError) {
+	o, err := readOutside(written)
+	if err == nil {
+		ordered.Outside, err = ijson.Marshal(o)
+	}
+	if err != nil {
+		return outside{}, append(problems, DefinitionError{Field: "/http", Problem: err.Error()})
+	}
+	if problems = append(problems, checkOutside(written, o, secrets)...); len(problems) > 0 {
+		return outside{definition: ordered}, problems
+	}
+	t, err := outsideTool(outside{definition: ordered, arguments: arguments, output: output}, o, secrets)
+	if err != nil {
+		return outside{definition: ordered}, []DefinitionError{{Field: "/http", Problem: err.Error()}}
+	}
+	return t, nil
 }
 
 func readSchema(name string, source ijson.Raw) (ijson.Raw, *schema, error) {

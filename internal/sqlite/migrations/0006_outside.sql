@@ -57,12 +57,13 @@ BEGIN
 	SELECT RAISE(ABORT, 'an operation begins as its first run does, or with what was done');
 END;
 
--- Each run begins from where it is known that another may. A look-up that found nothing out leaves the operation unknown,
--- and is counted.
+-- The next run begins where the last one is over: its outcome is not known, its lease has ended, or nothing took place. A
+-- look-up that found nothing out leaves the operation unknown, and is counted.
 CREATE TRIGGER operations_move_on
 BEFORE UPDATE ON operations
 WHEN NOT CASE OLD.state
 	WHEN 'started' THEN NEW.state IN ('committed', 'absent', 'unknown') AND NEW.run = OLD.run
+		OR NEW.state = 'started' AND NEW.run = OLD.run + 1 AND NEW.lease > OLD.lease
 	WHEN 'unknown' THEN NEW.state = 'started' AND NEW.run = OLD.run + 1
 		OR NEW.state IN ('committed', 'absent') AND NEW.run = OLD.run
 		OR NEW.state = 'unknown' AND NEW.run = OLD.run AND NEW.lookups = OLD.lookups + 1
