@@ -24,6 +24,7 @@ type lab struct {
 	now        time.Time
 	who        dispatch.Principal
 	task       string
+	abroad     bool // it has had tools outside, and so its log is audited at the end
 }
 
 // edit changes the shipped configuration before it is used.
@@ -39,7 +40,12 @@ func newLab(t testing.TB, edits ...edit) *lab {
 	g, err := assemble(t.Context(), c)
 	require.NoError(t, err)
 	l := emptyLab(t, g, "")
-	t.Cleanup(func() { require.NoError(t, l.store.Close()) })
+	t.Cleanup(func() {
+		if l.abroad {
+			l.auditLog()
+		}
+		require.NoError(t, l.store.Close())
+	})
 	return l
 }
 

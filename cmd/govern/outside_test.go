@@ -108,9 +108,7 @@ func (l *lab) outside(tool string, changes ...func(*dispatch.Definition)) *outsi
 	changed.Tools[tool] = o
 	l.snapshot = &changed
 	l.dispatcher.Use(l.snapshot)
-	if l.file == "" {
-		l.t.Cleanup(l.auditLog)
-	}
+	l.abroad = true
 	return o
 }
 

@@ -178,7 +178,7 @@ func TestAuditFindsTamperingWithOutsideCalls(t *testing.T) {
 		"an outcome that turns wholly": {set(9, 1, "$.state", "'absent'") + ";" + set(9, 1, "$.status", "'timeout'"), []string{table}},
 		"an outcome of another call":   {set(8, 1, "$.call_id", "'d9'"), []string{"labels-1 8.1 outcome: outcome_differs"}},
 		"a late one that is not":       {"UPDATE entries SET body = CAST(json_remove(CAST(body AS TEXT), '$.late') AS BLOB) WHERE step = 5 AND n = 2", []string{"labels-1 5.2 outcome: outcome_differs"}},
-		"an outcome that is gone":      {"DELETE FROM entries WHERE step = 9 AND n = 1", []string{table, table, table}},
+		"an outcome that is gone":      {"DELETE FROM entries WHERE step = 9 AND n = 1", []string{"labels-1 11.0 decision: writes_overlap", table, table, table}},
 		"an action that is gone":       {"DELETE FROM entries WHERE step = 8 AND n = 2", []string{"leaf 26: dropped", table, table}},
 		"a settlement by nobody":       {"UPDATE entries SET body = CAST(json_remove(CAST(body AS TEXT), '$.by') AS BLOB) WHERE step = 4 AND n = 2", []string{"labels-1 4.2 settlement: settlement_differs"}},
 		"a settlement that turns":      {set(4, 2, "$.state", "'absent'"), []string{"labels-1 4.3 action: action_without_decision", table}},

@@ -73,6 +73,7 @@ func TestB070TamperedExports(t *testing.T) {
 		want   []string
 	}{
 		"a byte that makes it no JSON":            {func(l [][]byte) []byte { l[4][0] = '['; return file(l) }, nil, []string{"4 changed"}},
+		"an action that is no JSON":               {func(l [][]byte) []byte { l[3][0] = '['; return file(l) }, nil, []string{"3 changed"}},
 		"a byte of white space":                   {func(l [][]byte) []byte { l[4] = append(l[4], ' '); return file(l) }, nil, []string{"4 changed"}},
 		"an entry that is none":                   {func(l [][]byte) []byte { l[4] = []byte(`{"kind":"decision"}`); return file(l) }, nil, []string{"4 changed"}},
 		"a byte in an input":                      {replace(4, `"path":"/b"`, `"path":"/c"`), nil, []string{"4 input_digest_differs"}},
@@ -434,6 +435,7 @@ func FuzzExport(f *testing.F) {
 	f.Add(file(lines[4:]))
 	f.Add(file(slices.Concat(lines[:6], lines[4:9])))
 	f.Add([]byte("{}\n\n[]"))
+	f.Add(file(slices.Concat(operatorActs(), abroad(f, "a")).lines(f)))
 	for _, line := range lines {
 		f.Add(append(line, '\n'))
 	}

@@ -51,6 +51,7 @@ const (
 	ResumeDiffers         Code = "resume_differs"
 	RunDiffers            Code = "run_differs"
 	EffectUnsettled       Code = "effect_unsettled"
+	WritesOverlap         Code = "writes_overlap"
 	OutcomeWithoutStart   Code = "outcome_without_start"
 	OutcomeDiffers        Code = "outcome_differs"
 	OutcomeTwice          Code = "outcome_twice"

@@ -70,7 +70,7 @@ func (a *auditor) means(t *task, e *entry) error {
 
 // leftOver says what a task still owes when the next of its entries comes, or none does.
 func (a *auditor) leftOver(t *task, now int64) {
-	if t.owes >= 0 && t.must && !a.wasUnread(t, now) {
+	if t.owes >= 0 && t.must && !a.wasUnread(t.owedAt, now) {
 		a.add(Finding{Leaf: new(t.owedAt + 1), Tenant: plainText(t.tenant), Task: plainText(t.id), Step: new(t.at.step), Kind: "action", Code: Dropped, weak: true,
 			Message: fmt.Sprintf("the action of the call of the step %d is gone, which is said to have taken place", t.owes)})
 	}
@@ -79,7 +79,7 @@ func (a *auditor) leftOver(t *task, now int64) {
 		return
 	}
 	t.owed = false
-	if !a.wasUnread(t, now) {
+	if !a.wasUnread(t.decision, now) {
 		a.add(Finding{Leaf: new(t.decision + 1), Tenant: plainText(t.tenant), Task: plainText(t.id), Step: new(t.at.step), Kind: "action", Code: Dropped, weak: true,
 			Message: "the action of the step is gone, which its decision says took place"})
 	}
@@ -163,6 +163,11 @@ func (a *auditor) decision(t *task, e *entry) error {
 	if a.key != nil && len(t.signature) > 0 && !e.isTrue(e.at[eSealed]) {
 		if !bytes.Equal(t.signature, a.sign(t.tenant, t.id, t.by, t.tool, e.doc.raw(call[cArguments]))) {
 			a.at(e, SignatureDiffers, "its signature is not that of its call")
+		}
+	}
+	if t.allowed && t.write {
+		if err := a.alone(t, e); err != nil {
+			return err
 		}
 	}
 	return a.decidedUnder(e, t.version)

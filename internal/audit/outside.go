@@ -167,6 +167,33 @@ func (t *task) reserved(now []byte) (sum int64) {
 	return sum
 }
 
+// alone holds a write that is allowed against those of its task that are under way.
+func (a *auditor) alone(t *task, e *entry) error {
+	for line := range bytes.Lines(t.flight) {
+		step, rest, _ := bytes.Cut(line, []byte("\t"))
+		lease, _, _ := bytes.Cut(rest, []byte("\t"))
+		if bytes.Compare(e.str(eTime), lease) > 0 {
+			continue
+		}
+		s, err := a.starts.get(a.joined(t.tenant, t.id, step))
+		if err != nil {
+			return err
+		}
+		if s == nil || !s.write {
+			continue
+		}
+		o, err := a.operations.get(a.joined(t.tenant, s.id))
+		if err != nil {
+			return err
+		}
+		own := len(t.operation) > 0 && bytes.Equal(s.operation, t.operation) && bytes.Equal(s.by, t.by)
+		if !own && o != nil && string(o.state) == "started" && o.run == s.run {
+			a.at(e, WritesOverlap, "a write is allowed while that of the step %s is under way", step)
+		}
+	}
+	return nil
+}
+
 // affords holds a call that is allowed against the budgets, before it is counted.
 func (a *auditor) affords(t *task, e *entry, budgets int32, cost int64) {
 	var at [3]int32
@@ -188,7 +215,7 @@ func (a *auditor) outcome(t *task, e *entry) error {
 	switch {
 	case err != nil:
 		return err
-	case s == nil && t.blind == dispatch:
+	case s == nil && t.unknown(dispatch):
 		return nil
 	case s == nil:
 		a.at(e, OutcomeWithoutStart, "no decision of the step %d began a call", dispatch)
@@ -298,7 +325,7 @@ func (a *auditor) settlement(t *task, e *entry) error {
 	id := e.str(eOperation)
 	dispatch := e.count(e.at[eDispatch])
 	s, err := a.starts.get(a.startName(t, dispatch))
-	if err != nil || s == nil && t.blind == dispatch {
+	if err != nil || s == nil && t.unknown(dispatch) {
 		return err
 	}
 	o, err := a.operations.get(a.joined(t.tenant, id))
@@ -345,7 +372,7 @@ func (a *auditor) took(t *task, e *entry) error {
 	switch {
 	case err != nil:
 		return err
-	case s == nil && t.blind == dispatch:
+	case s == nil && t.unknown(dispatch):
 		return nil
 	case s == nil:
 		a.at(e, ActionWithoutDecision, "no decision of the step %d began its call", dispatch)

@@ -275,6 +275,10 @@ func TestBrokenPromisesOutside(t *testing.T) {
 			return without(11, 12)(l)
 		}, []string{"11 effect_unsettled"}},
 
+		"a write while another is under way": {all(begun(9, "lease", moment(6, 0)), without(11, 12)), []string{"11 writes_overlap"}},
+		"a write after the lease of another": {all(begun(9, "lease", moment(5, 59)), without(11, 12)), []string{}},
+		"a write during a read":              {begun(24, "lease", moment(10, 15)), []string{}},
+		"a local write beside one":           {func(l log) log { return besideLocal(l[:26]) }, []string{"26 writes_overlap"}},
 		"a local write of what is under way": {func(l log) log { return writtenHere(l[:26]) }, []string{"27 operation_move"}},
 		"a local write of what is absent":    {func(l log) log { l[27]["n"] = 1; return writtenHere(slices.Delete(l, 26, 27)) }, []string{}},
 
@@ -347,6 +351,36 @@ func TestBrokenPromisesOutside(t *testing.T) {
 			for _, f := range r.Findings {
 				assert.NotEmpty(t, f.Message)
 			}
+		})
+	}
+}
+
+// What could not be read, or is gone, is one finding, and nothing is held against what followed it.
+func TestOutsideCallsAroundAGap(t *testing.T) {
+	for name, c := range map[string]struct {
+		gone   int
+		unread bool
+		want   []string
+	}{
+		"an unread start":                 {20, true, []string{"20 changed"}},
+		"an unread start, others between": {2, true, []string{"2 changed"}},
+		"an unread outcome":               {11, true, []string{"11 changed"}},
+		"an unread settlement":            {21, true, []string{"21 changed", "22 outcome_differs"}},
+		"an unread action":                {12, true, []string{"12 changed"}},
+		"a start that is gone, its step":  {9, true, []string{"9 changed", "26 after_cancel"}},
+		"an outcome that is gone":         {11, false, []string{"11 dropped"}},
+		"an action that is gone":          {19, false, []string{"19 dropped"}},
+		"a step that is gone":             {9, false, []string{"9 missing_step", "25 after_cancel"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lines := slices.Concat(operatorActs(), abroad(t, "a")).lines(t)
+			if c.unread {
+				lines[c.gone][0] = '['
+			} else {
+				lines = slices.Delete(lines, c.gone, c.gone+1)
+			}
+			r := audited(t, file(lines), Options{})
+			assert.Equal(t, c.want, found(r), "%+v", r.Findings)
 		})
 	}
 }
@@ -427,6 +461,14 @@ func writtenHere(l log) log {
 		delete(action, member)
 	}
 	return append(l, decision, action)
+}
+
+// besideLocal has a local tool write under a key of its own while the last call is under way.
+func besideLocal(l log) log {
+	l = writtenHere(l)
+	l.at(25, "started")["lease"] = moment(11, 0)
+	l[26]["operation"], l[27]["operation"] = "k5", "k5"
+	return l
 }
 
 func wrongBefore(l log) log {

@@ -65,6 +65,12 @@ func (a *auditor) place(e *entry) error {
 	at := spot{e.step, e.n}
 	h := a.held[string(name)]
 	switch {
+	case t.at.then(at) && h != nil && slices.ContainsFunc(h.entries, func(w early) bool { return w.before(at) }):
+		// What they wait for does not come any more: the task has gone on.
+		if err := a.release(h); err != nil {
+			return err
+		}
+		return a.place(e)
 	case t.at.then(at):
 		if h != nil {
 			if err := a.tooEarly(h.entries[0], at, e.leaf); err != nil {
@@ -81,7 +87,7 @@ func (a *auditor) place(e *entry) error {
 	case h != nil && slices.ContainsFunc(h.entries, func(w early) bool { return w.spot == at }):
 		a.at(e, Forked, "a second entry of its place")
 		return nil
-	case h == nil && a.wasUnread(t, e.leaf):
+	case h == nil && a.wasUnread(t.leaf, e.leaf):
 		a.unseen(t, e)
 		return a.follow(t, e)
 	case h == nil && len(a.held) >= mostHeld:
@@ -135,6 +141,9 @@ func (a *auditor) unseen(t *task, e *entry) {
 		a.signing = signing{lost: true}
 	}
 	t.after = e.leaf
+	if e.step > t.at.step+1 {
+		t.lost.from, t.lost.to = t.at.step+1, e.step-1
+	}
 	if e.step > t.at.step && e.n > 0 {
 		t.blind = e.step
 	}
@@ -171,10 +180,10 @@ func (a *auditor) missing(t *task, e *entry) {
 	}
 }
 
-// wasUnread says whether what is gone from a task may be an entry that could not be read. Each counts once.
-func (a *auditor) wasUnread(t *task, leaf int64) bool {
+// wasUnread says whether what is gone between two leaves may be an entry that could not be read. Each counts once.
+func (a *auditor) wasUnread(after, before int64) bool {
 	for i, u := range a.unread {
-		if t.leaf < u && u < leaf {
+		if after < u && u < before {
 			a.unread = slices.Delete(a.unread, i, i+1)
 			return true
 		}

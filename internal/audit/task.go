@@ -23,8 +23,9 @@ type task struct {
 		after, before spot
 		leaf          int64
 	}
-	blind int64 // a step whose decision could not be read
-	after int64 // the leaf of the last entry before which something could not be read, or is gone
+	blind int64                    // a step whose decision could not be read
+	lost  struct{ from, to int64 } // steps of which nothing could be read, or all is gone
+	after int64                    // the leaf of the last entry before which something could not be read, or is gone
 
 	// flight are the calls of outside tools without an outcome.
 	flight []byte
@@ -68,9 +69,15 @@ func (s spot) String() string {
 	return fmt.Sprintf("%d.%d", s.step, s.n)
 }
 
+// unknown says that nobody could read what the decision of a step began.
+func (t *task) unknown(step int64) bool {
+	return step == t.blind || t.lost.from <= step && step <= t.lost.to
+}
+
 func (t *task) begin(e *entry) {
 	t.tenant, t.id = append(t.tenant, e.str(eTenant)...), append(t.id, e.str(eTask)...)
 	t.at, t.leaf, t.decision, t.blind, t.after, t.owes = nowhere, -1, -1, -1, -1, -1
+	t.lost.to = -1
 }
 
 // operators says that this is no task: what operators do without one is kept in its place.
@@ -80,7 +87,7 @@ func (t *task) pack(p *packer) {
 	for _, v := range []*[]byte{&t.tenant, &t.id, &t.profile, &t.actor, &t.deadline, &t.updated, &t.open, &t.flight} {
 		p.text(v)
 	}
-	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.gap.after.step, &t.gap.after.n, &t.gap.before.step, &t.gap.before.n, &t.gap.leaf, &t.blind, &t.after, &t.owes, &t.owedAt} {
+	for _, v := range []*int64{&t.revision, &t.spent[0], &t.spent[1], &t.spent[2], &t.at.step, &t.at.n, &t.leaf, &t.reads, &t.gap.after.step, &t.gap.after.n, &t.gap.before.step, &t.gap.before.n, &t.gap.leaf, &t.blind, &t.lost.from, &t.lost.to, &t.after, &t.owes, &t.owedAt} {
 		p.number(v)
 	}
 	for _, v := range []*bool{&t.cancelled, &t.must, &t.settled} {
