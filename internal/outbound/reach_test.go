@@ -286,6 +286,15 @@ func TestTheDeadline(t *testing.T) {
 	assert.Equal(t, Deadline, fault.Fault)
 	assert.Equal(t, Answer{}, answer)
 
+	for range 2 {
+		conn, err := silent.Accept()
+		require.NoError(t, err)
+		require.NoError(t, conn.SetReadDeadline(time.Now().Add(10*time.Second)))
+		_, err = io.Copy(io.Discard, conn)
+		assert.NoError(t, err, "no connection is left open")
+		conn.Close()
+	}
+
 	ended, end := context.WithCancel(t.Context())
 	end()
 	s := serve(t, says(created))

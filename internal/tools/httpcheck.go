@@ -111,7 +111,7 @@ func (c *outsideCheck) address(t template, networks []netip.Prefix) {
 	if err != nil {
 		return
 	}
-	if a, err := netip.ParseAddr(u.Hostname()); err == nil && c.HTTP.Proxy == "" {
+	if a, err := netip.ParseAddr(u.Hostname()); err == nil {
 		if err := outbound.CheckAddress(a, networks); err != nil {
 			c.wrong("/http/url", "%v; name it in http.networks if it is meant", err)
 		}

@@ -49,7 +49,10 @@ func TestOutsideDefinitionsThatAreRefused(t *testing.T) {
 		"no TLS": {func(_ *dispatch.Definition, o *Outside) {
 			o.HTTP.URL, o.HTTP.Networks = "http://pay.example.com/{/order_id}", nil
 		}, "http/url: http:// can be read and changed on the way"},
-		"a private address":   {func(_ *dispatch.Definition, o *Outside) { o.HTTP.URL = "https://169.254.169.254/{/order_id}" }, "http/url: 169.254.169.254 is a link-local address"},
+		"a private address": {func(_ *dispatch.Definition, o *Outside) { o.HTTP.URL = "https://169.254.169.254/{/order_id}" }, "http/url: 169.254.169.254 is a link-local address"},
+		"a private address behind a proxy": {func(_ *dispatch.Definition, o *Outside) {
+			o.HTTP.URL, o.HTTP.Proxy = "https://169.254.169.254/{/order_id}", "http://proxy:3128"
+		}, "http/url: 169.254.169.254 is a link-local address"},
 		"a private address 6": {func(_ *dispatch.Definition, o *Outside) { o.HTTP.URL = "https://[::ffff:10.0.0.1]/{/order_id}" }, "http/url: 10.0.0.1 is a private address"},
 		"a public network":    {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Networks = []string{"0.0.0.0/0"} }, "http/networks/0: 0.0.0.0/0 is not within one private range"},
 		"no network":          {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Networks = []string{"10.0.0.1"} }, `http/networks/0: "10.0.0.1" is no network`},
