@@ -31,7 +31,7 @@ var mayImport = map[string][]string{
 	"internal/watch":      {},
 	"internal/cursor":     {"internal/ijson"},
 	"internal/opa":        {".", "internal/dispatch", "internal/ijson", "internal/nearest"},
-	"internal/outbound":   {},
+	"internal/outbound":   {"internal/failpoint"},
 	"internal/tools":      {"internal/dispatch", "internal/ijson", "internal/nearest", "internal/outbound"},
 	"internal/wholefile":  {},
 	"internal/merkle":     {},
