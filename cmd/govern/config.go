@@ -27,7 +27,7 @@ Exit code: 0 if it can be used, 2 if not; standard error then says where, what a
 		Example: "  govern config check --config config.yaml"}
 	f := formatFlag(cmd, "text", "json")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		g, err := a.load(cmd)
+		g, err := a.loadToCall(cmd)
 		if err != nil {
 			return err
 		}

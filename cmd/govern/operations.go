@@ -221,6 +221,9 @@ goes on record, also if it is none. Nothing is called again.`,
 		if _, err := s.operation(cmd, given[0]); err != nil {
 			return err
 		}
+		if _, err := s.config.Secrets(); err != nil {
+			return misuse(err)
+		}
 		o, err := s.dispatcher.LookUp(cmd.Context(), s.principal.Tenant, given[0])
 		if err != nil {
 			return err

@@ -30,11 +30,11 @@ type live struct {
 // startLive is start for a process that runs for long.
 func (a *app) startLive(cmd *cobra.Command) (*live, error) {
 	began := time.Now()
-	s, err := a.start(cmd, false)
+	s, err := a.startFrom(cmd, false, a.loadToCall)
 	if err != nil {
 		return nil, err
 	}
-	return newLive(s, began, func() (governed, error) { return a.load(cmd) }), nil
+	return newLive(s, began, func() (governed, error) { return a.loadToCall(cmd) }), nil
 }
 
 // newLive keeps up with the files that a system was loaded from since began.

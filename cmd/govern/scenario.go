@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -127,7 +129,7 @@ func (w world) Task(id string) (scenario.TaskSpec, bool) {
 
 func (w world) Roles(reviewer string) []string { return w.config.Reviewers[reviewer].Roles }
 
-func (w world) Faults(f scenario.Faults) (func(map[string]dispatch.Tool) map[string]dispatch.Tool, error) {
+func (w world) Wrap(f scenario.Faults, outside map[string]scenario.Answer) (func(map[string]dispatch.Tool) map[string]dispatch.Tool, error) {
 	faults := &tools.Faults{ReadFailures: f.ReadFailures, LoseDraftReply: f.LoseDraftReply}
 	for _, t := range f.Tools {
 		times := 1
@@ -139,9 +141,31 @@ func (w world) Faults(f scenario.Faults) (func(map[string]dispatch.Tool) map[str
 	if err := faults.Check(w.tools); err != nil {
 		return nil, err
 	}
+	upstream := &tools.Upstream{Answers: map[string]tools.UpstreamAnswer{}}
+	for _, name := range slices.Sorted(maps.Keys(outside)) {
+		if !slices.Contains(w.outside(), name) {
+			return nil, fmt.Errorf("outside: %q is no tool outside; those are %q", name, w.outside())
+		}
+		answer := outside[name]
+		if answer.Status < 100 || answer.Status > 599 {
+			return nil, fmt.Errorf("outside: %s: status is %d; give the HTTP status that it answers with", name, answer.Status)
+		}
+		upstream.Answers[name] = tools.UpstreamAnswer{Status: answer.Status, Body: answer.Body}
+	}
 	return func(registered map[string]dispatch.Tool) map[string]dispatch.Tool {
-		return tools.WithFaults(registered, faults)
+		return tools.WithFaults(tools.Simulated(registered, upstream), faults)
 	}, nil
+}
+
+// outside names the tools that are outside of this process.
+func (w world) outside() []string {
+	var names []string
+	for _, name := range w.toolNames() {
+		if d := w.tools[name].Definition(); d.IsOutside() {
+			names = append(names, name)
+		}
+	}
+	return names
 }
 
 // scenarioSet names the set of targets that a scenario's configure step permits.

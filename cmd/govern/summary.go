@@ -90,7 +90,8 @@ var executionRemedies = map[dispatch.Status]string{
 	dispatch.StatusInternalError:  "a tool is broken; the decision log shows the detail",
 	dispatch.StatusNotFound:       "the target is permitted and does not exist; nothing ran",
 	dispatch.StatusTimeout:        "nothing happened; propose the call again, or run with --retry 2",
-	dispatch.StatusInvalidResult:  "the tool's result is not what its definition promises; nothing took place, and the decision log shows the detail",
+	dispatch.StatusUnavailable:    "nothing took place; the reasons and the decision log say why",
+	dispatch.StatusInvalidResult:  "the tool's result is not what its definition promises, and is not told; a write outside took place, anything else did not, and the decision log shows the detail",
 	dispatch.StatusOutcomeUnknown: "it took place or not; propose the same call with the same key again to learn which, and never with another key",
 	dispatch.StatusRetryExhausted: "the last attempt was transient too; try later",
 }

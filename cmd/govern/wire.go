@@ -60,6 +60,17 @@ func (a *app) load(cmd *cobra.Command) (governed, error) {
 	return g, nil
 }
 
+// loadToCall is load for what calls tools: every value that a call needs must be there.
+func (a *app) loadToCall(cmd *cobra.Command) (governed, error) {
+	g, err := a.load(cmd)
+	if err == nil {
+		if _, wrong := g.config.Secrets(); wrong != nil {
+			err = misuse(wrong)
+		}
+	}
+	return g, err
+}
+
 // readConfig reads the configuration alone, with what flags and environment lay over it.
 func (a *app) readConfig(cmd *cobra.Command) (governed, error) {
 	if err := checkPolicyFlags(cmd); err != nil {
@@ -105,7 +116,11 @@ func (g *governed) profilesWith(tool string) []string {
 // start loads everything and opens the state. A command that only looks, or acts on what is there, makes none:
 // that would hide a mistyped path behind an empty list.
 func (a *app) start(cmd *cobra.Command, mustExist bool) (*system, error) {
-	g, err := a.load(cmd)
+	return a.startFrom(cmd, mustExist, a.load)
+}
+
+func (a *app) startFrom(cmd *cobra.Command, mustExist bool, load func(*cobra.Command) (governed, error)) (*system, error) {
+	g, err := load(cmd)
 	if err != nil {
 		return nil, err
 	}

@@ -283,7 +283,7 @@ func (a *auditor) came(t *task, e *entry, s *start) error {
 		a.at(e, OutcomeDiffers, "its status %s does not go with the state %s", plainText(e.str(eStatus)), plainText(state))
 	}
 	a.moveFrom(e, s.id, from, by, string(state))
-	if ran {
+	if ran && !(by == "late" && from == "committed") { // its settlement has the action
 		t.owe(e, true)
 	}
 	if by == "anew" || from == string(state) {

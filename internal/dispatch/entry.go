@@ -141,7 +141,7 @@ type OutcomeEntry struct {
 type SettlementEntry struct {
 	EntryHeader
 	Operation string `json:"operation"`
-	// Dispatch and CallID are those of its last call, and Run counts its calls.
+	// Dispatch is the step of its last call, CallID that of the first, and Run counts its calls.
 	Dispatch int    `json:"dispatch"`
 	Run      int    `json:"run"`
 	CallID   string `json:"call_id"`

@@ -86,7 +86,9 @@ func outward(o Operation) string {
 func NextOutcome(s State, b Begun, o Outcome, now time.Time) (Commit, Result, error) {
 	f := b.Facts
 	c := begin(s.Task, now)
-	c.land(b, o)
+	// What was settled as committed has its action already.
+	took := o.Ran && !(b.Operation != nil && s.Operation.State == Committed && s.Operation.Run == b.Operation.Run)
+	c.land(b, took, o)
 	e := OutcomeEntry{Dispatch: f.Step, CallID: f.Call.ID, Actor: f.Task.Actor, Tool: f.Call.Tool, Target: f.Call.Target,
 		Status: o.Status, Retryable: o.Retryable, Reasons: o.Reasons, Detail: o.Detail}
 	if b.Operation != nil {
@@ -105,10 +107,12 @@ func NextOutcome(s State, b Begun, o Outcome, now time.Time) (Commit, Result, er
 	if e.Late {
 		result.Reasons = append(append([]Reason{}, o.Reasons...), lateReason)
 	}
-	if o.Ran {
+	if took {
 		if err := c.act(b, o, now); err != nil {
 			return Commit{}, Result{}, err
 		}
+	}
+	if o.Ran {
 		if result.Value, result.SealedValue = o.Value, o.SealedValue; o.Value == nil {
 			result.ResultKnown = new(bool)
 		}
@@ -122,7 +126,7 @@ const LateOutcome = "late_outcome"
 var lateReason = Reason{Code: LateOutcome, Message: "the outcome came after the operation had been settled or called anew; somebody must compare the record with the tool"}
 
 // land ends the call's being in flight: what was reserved is free, and what it gave is spent.
-func (c *Commit) land(b Begun, o Outcome) {
+func (c *Commit) land(b Begun, took bool, o Outcome) {
 	var left []InFlight
 	for _, f := range c.Task.InFlight {
 		if f.Step != b.Facts.Step {
@@ -130,7 +134,7 @@ func (c *Commit) land(b Begun, o Outcome) {
 		}
 	}
 	c.Task.InFlight = left
-	if o.Ran {
+	if took {
 		c.Task.Spent.Output += int64(len(o.Value))
 	}
 }

@@ -20,7 +20,7 @@ var (
 	ErrOperationUnderWay = &Error{Refused, "operation_under_way", "the call is under way; wait until its lease ends"}
 	ErrOperationEarly    = &Error{Refused, "operation_early", "it is too early to say that nothing took place: a call that was sent late could still arrive"}
 	ErrOperationAbsent   = &Error{Refused, "operation_absent", "the operation is on record as absent already"}
-	ErrResolution        = &Error{Misuse, "resolution", "an operation is resolved as committed or as absent, with a reason"}
+	ErrResolution        = &Error{Misuse, "resolution", "an operation is resolved as committed or as absent, by somebody and with a reason"}
 	ErrResolutionResult  = &Error{Misuse, "resolution_result", "the result is none that the tool can give"}
 	ErrNoLookup          = &Error{Refused, "no_lookup", "the tool cannot be asked what became of this operation; find out, and say it with govern operations resolve"}
 )
@@ -152,7 +152,7 @@ func callOf(snap *pinned, o *Operation) (Call, error) {
 
 // Resolve puts an operator's word on record of what became of an operation. It calls nothing.
 func (d *Dispatcher) Resolve(ctx context.Context, tenant, id string, r Resolution) (Operation, error) {
-	if r.State != Committed && r.State != Absent || r.Reason == "" || r.State == Absent && r.Result != nil {
+	if r.State != Committed && r.State != Absent || r.Reason == "" || r.By == "" || r.State == Absent && r.Result != nil {
 		return Operation{}, ErrResolution
 	}
 	if err := checkReason(r.Reason); err != nil {

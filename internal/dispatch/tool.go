@@ -257,8 +257,8 @@ func (o Outcome) checkedOutside(t Tool, def Definition) Outcome {
 		}
 	case StatusInvalidResult:
 		o.Value = nil
-		if o.Ran && def.Effect == Write && o.State != Committed {
-			return broken("does not say that what it answered of took place")
+		if want := map[bool]OperationState{true: Committed, false: Absent}[o.Ran]; def.Effect == Write && o.State != want {
+			return broken("says invalid_result, and not clearly whether it took place")
 		}
 		return o
 	case StatusNotFound, StatusTimeout, StatusUnavailable, StatusCancelled, StatusInternalError:

@@ -29,8 +29,9 @@ type World interface {
 	Roles(reviewer string) []string
 	// Snapshot is the configured one, but for what the setting says.
 	Snapshot(ctx context.Context, s Setting) (*dispatch.Snapshot, error)
-	// Faults makes tools fail. What it returns counts its faults down, and belongs to one scenario.
-	Faults(f Faults) (func(map[string]dispatch.Tool) map[string]dispatch.Tool, error)
+	// Wrap makes tools fail, and has those outside answer from memory. What it returns counts its faults down and remembers
+	// what took place outside, and belongs to one scenario.
+	Wrap(f Faults, outside map[string]Answer) (func(map[string]dispatch.Tool) map[string]dispatch.Tool, error)
 }
 
 // Setting says how a scenario's snapshot differs from the configured one. Nil means not at all.
@@ -118,7 +119,7 @@ func (r *runner) begin(ctx context.Context) error {
 		}
 		spec.Profile = configured.Profile
 	}
-	wrap, err := r.world.Faults(r.scenario.Faults)
+	wrap, err := r.world.Wrap(r.scenario.Faults, r.scenario.Outside)
 	if err != nil {
 		return err
 	}

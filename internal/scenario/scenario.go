@@ -25,8 +25,10 @@ type Scenario struct {
 	Category string   `json:"category"`
 	Task     TaskSpec `json:"task"`
 	Faults   Faults   `json:"faults"`
-	Steps    []Step   `json:"steps"`
-	Expect   *Expect  `json:"expect"`
+	// Outside says what tools outside answer, by name. None of them is ever called: one that is not named cannot be reached.
+	Outside map[string]Answer `json:"outside"`
+	Steps   []Step            `json:"steps"`
+	Expect  *Expect           `json:"expect"`
 
 	dir string // of its file: paths of policies are relative to it
 }
@@ -44,6 +46,12 @@ type Faults struct {
 	ReadFailures   int         `json:"read_failures"`
 	LoseDraftReply bool        `json:"lose_draft_reply"`
 	Tools          []ToolFault `json:"tools"`
+}
+
+// Answer is what an outside tool answers: an HTTP status and a JSON body.
+type Answer struct {
+	Status int       `json:"status"`
+	Body   ijson.Raw `json:"body"`
 }
 
 // ToolFault makes the next calls of a tool fail: timeout, panic or lost_reply. Times defaults to 1.

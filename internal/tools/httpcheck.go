@@ -223,7 +223,7 @@ func (c *outsideCheck) headers(secrets map[string]string) {
 				stated++
 			}
 		}
-		value, known := secrets[header]
+		value := secrets[header]
 		switch {
 		case stated != 1:
 			c.wrong(field, "say where its value comes from: {env: NAME}, {file: PATH} or {value: TEXT}")
@@ -231,8 +231,6 @@ func (c *outsideCheck) headers(secrets map[string]string) {
 			c.wrong(field+"/prefix", "a prefix goes before a value from elsewhere; write it into the value")
 		case h.Value != "" && credentialForm.MatchString(header):
 			c.wrong(field+"/value", "a value that stands here is shown and recorded; give a credential by env or file")
-		case h.Value == "" && !known:
-			c.wrong(field, "there is no value for it")
 		}
 		if strings.ContainsFunc(h.Prefix+h.Value+value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			c.wrong(field, "its value has a line break or another control character in it")

@@ -63,7 +63,6 @@ func TestOutsideDefinitionsThatAreRefused(t *testing.T) {
 		}, "http/proxy: a proxy carries the encrypted connection"},
 		"a header of nothing": {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Headers["X-A"] = Header{} }, "http/headers/X-A: say where its value comes from"},
 		"a header twice":      {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Headers["X-A"] = Header{Env: "A", Value: "a"} }, "http/headers/X-A: say where its value comes from"},
-		"an unknown secret":   {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Headers["X-A"] = Header{Env: "A"} }, "http/headers/X-A: there is no value for it"},
 		"a credential here":   {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Headers["X-Api-Key"] = Header{Value: "a"} }, "http/headers/X-Api-Key/value: a value that stands here is shown and recorded"},
 		"a prefix of a value": {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Headers["X-A"] = Header{Value: "a", Prefix: "b"} }, "http/headers/X-A/prefix: "},
 		"a line break":        {func(_ *dispatch.Definition, o *Outside) { o.HTTP.Headers["X-A"] = Header{Value: "a\r\nHost: b"} }, "http/headers/X-A: its value has a line break"},

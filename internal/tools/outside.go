@@ -65,6 +65,13 @@ func outsideTool(t outside, o Outside, secrets map[string]string) (dispatch.Tool
 		}
 	}
 	t.http, t.secrets, t.hidden, t.keyHeaders, t.send = o.HTTP, secrets, hide(secrets), o.Recovery.keyHeaders(), outbound.Client{}.Do
+	for name, h := range o.HTTP.Headers {
+		if _, known := secrets[name]; h.secret() && !known {
+			t.send = func(context.Context, outbound.Request) (outbound.Answer, error) {
+				return outbound.Answer{}, &outbound.Error{Fault: outbound.Refused, Host: t.url.host, Detail: "there is no value for the header " + name}
+			}
+		}
+	}
 	if o.Recovery.Lookup == nil {
 		return t, nil
 	}
