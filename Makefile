@@ -37,7 +37,7 @@ generate: ## Write the generated files anew
 check-generated: ## Fail if a generated file is stale
 	@.ci/check-generated
 
-test-long: ## Run the tests behind the build tag long
+test-long: ## Run the tests behind the build tags long and failpoints
 	@.ci/test-long
 
 clean: ## Remove what was built

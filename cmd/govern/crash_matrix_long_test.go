@@ -82,17 +82,22 @@ func (c crash) call(id, key string) string { return pay(id, c.tool, "a-1", key) 
 func (c crash) is(kind string) bool        { return strings.HasPrefix(c.tool, "pay_"+kind) }
 func (c crash) writes() bool               { return strings.HasPrefix(c.tool, "pay_") }
 
-// crashes are all cases that show something else than another does. A call commits twice: as started, and its outcome.
+// crashes are all cases that show something else than another does. A call commits twice: as started, and its outcome. How
+// the tool behaves makes no difference before it was reached.
 func crashes() (out []crash) {
+	reached := slices.Index(points, "after bytes of the request")
 	combine := func(tool, key string, ways ...way) {
-		for _, w := range ways {
-			for _, p := range points {
-				if p == "before a settlement" {
-					continue // of an operation that is known to be unknown; see the second kills
-				}
-				out = append(out, crash{tool, key, w, p, 1})
-				if strings.HasSuffix(p, "COMMIT") {
+		for i, w := range ways {
+			for at, p := range points {
+				switch commits := strings.HasSuffix(p, "COMMIT"); {
+				case p == "before a settlement": // see the second kills
+				case w == tooSlow && p != "after bytes of the request" && p != "after the call" && p != "before the outcome":
+				case i == 0 && commits:
+					out = append(out, crash{tool, key, w, p, 1}, crash{tool, key, w, p, 2})
+				case commits:
 					out = append(out, crash{tool, key, w, p, 2})
+				case i == 0 || at >= reached:
+					out = append(out, crash{tool, key, w, p, 1})
 				}
 			}
 		}
@@ -104,10 +109,7 @@ func crashes() (out []crash) {
 	}
 	combine("balance_by_rule", "", answers, hangsUp)
 	combine("balance_always", "", answers)
-	return slices.DeleteFunc(out, func(c crash) bool {
-		// No head of an answer comes where none is sent.
-		return c.way == tooSlow && !slices.Contains([]string{"after bytes of the request", "after the call", "before the outcome"}, c.point)
-	})
+	return out
 }
 
 // prepared are folders in which a call may run, by what it needs.
@@ -166,11 +168,9 @@ func killedAtEveryPoint(t *testing.T) {
 	side(t, cases, func(t *testing.T, c crash) {
 		h := p.home(t, c)
 		a := h.at(c.point, c.nth).propose(c.call("first", c.key))
-		if c.way == answers || c.way == refuses || c.point != "after the head of the answer" {
-			require.Equal(t, syscall.SIGKILL, a.signal, a.stdout+a.stderr)
-		}
+		require.Equal(t, syscall.SIGKILL, a.signal, a.stdout+a.stderr)
 		mu.Lock()
-		killed[c.point] = killed[c.point] || a.signal == syscall.SIGKILL
+		killed[c.point] = true
 		mu.Unlock()
 		p.u.goesOn(t, h, c, 0)
 	})
@@ -363,17 +363,16 @@ func killedInsideCommit(t *testing.T) {
 	for _, kind := range recoveries {
 		cases = append(cases, crash{tool: "pay_" + kind + "_always", key: "k-1", way: answers})
 	}
-	for _, c := range cases {
-		t.Run(c.tool, func(t *testing.T) {
-			h := p.home(t, c)
-			h.write("calls.jsonl", c.call("first", c.key)+"\n")
-			v := victim{before: h, args: []string{"run", "calls.jsonl"}, unhurt: exitOK, check: func(t *testing.T, h home, printed bool) bool {
-				s := standingOf(t, h.state())
-				require.False(t, printed && s.operations[0].state != "committed", "what was answered is on record")
-				p.u.goesOn(t, h, c, 0)
-				return startsOf(s) > 0
-			}}
-			v.kill(t, slices.DeleteFunc(v.plan(t, "pwrite64", "fdatasync"), func(m moment) bool { return m.file != "govern.db-wal" }))
-		})
-	}
+	side(t, cases, func(t *testing.T, c crash) {
+		h := p.home(t, c)
+		h.write("calls.jsonl", c.call("first", c.key)+"\n")
+		v := victim{before: h, args: []string{"run", "calls.jsonl"}, unhurt: exitOK, check: func(t *testing.T, h home, printed bool) bool {
+			s := standingOf(t, h.state())
+			require.False(t, printed && s.operations[0].state != "committed", "what was answered is on record")
+			p.u.goesOn(t, h, c, 0)
+			return startsOf(s) > 0
+		}}
+		all := slices.DeleteFunc(v.plan(t, "pwrite64"), func(m moment) bool { return m.file != "govern.db-wal" })
+		v.kill(t, around(all))
+	})
 }
