@@ -68,23 +68,45 @@ type growth struct {
 // grown counts from the record itself, not from the answers that the runner got.
 func (r *runner) grown(ctx context.Context) (growth, error) {
 	var g growth
-	for _, err := range journal.Actions(ctx, r.store, r.store.Entries(ctx, r.principal.Tenant, "")) {
+	for e, err := range r.store.Entries(ctx, r.principal.Tenant, "") {
 		if err != nil {
 			return g, err
 		}
-		g.actions++
-	}
-	for d, err := range journal.Decisions(ctx, r.store, r.store.Entries(ctx, r.principal.Tenant, "")) {
+		if e.Kind == dispatch.KindAction {
+			g.actions++
+			continue
+		}
+		ran, err := tookPlace(e)
 		if err != nil {
 			return g, err
 		}
-		if d.Effect == dispatch.Allow && (d.Status == dispatch.StatusOK || d.Status == dispatch.StatusOutcomeUnknown) {
+		if ran {
 			g.ran++
 		}
 	}
 	records, err := r.store.Records(ctx, r.principal.Tenant, "")
 	g.records = len(records)
 	return g, err
+}
+
+// tookPlace says whether an entry says that a call took place: inside, the decision does, and outside what came of it or was
+// found out of it.
+func tookPlace(e dispatch.Entry) (bool, error) {
+	switch e.Kind {
+	case dispatch.KindDecision:
+		var d dispatch.DecisionEntry
+		err := ijson.Unmarshal(e.Body, &d)
+		return d.Started == nil && d.Decision.Effect == dispatch.Allow && (d.Status == dispatch.StatusOK || d.Status == dispatch.StatusOutcomeUnknown), err
+	case dispatch.KindOutcome:
+		var o dispatch.OutcomeEntry
+		err := ijson.Unmarshal(e.Body, &o)
+		return o.Status == dispatch.StatusOK || o.State == dispatch.Committed, err
+	case dispatch.KindSettlement:
+		var s dispatch.SettlementEntry
+		err := ijson.Unmarshal(e.Body, &s)
+		return s.State == dispatch.Committed, err
+	}
+	return false, nil
 }
 
 // unexplained says whether actions or records grew by more than was allowed and ran. It holds in every
