@@ -157,10 +157,6 @@ func (r Request) read(response *http.Response) (Answer, *Error) {
 	return answer, nil
 }
 
-func tooLong() *Error {
-	return &Error{Fault: Unreadable, Detail: "the answer is longer than its limit"}
-}
-
 // Fault is the kind of an error.
 type Fault string
 
