@@ -690,6 +690,71 @@ func resolve(l *lab, r dispatch.Resolution) error {
 	return err
 }
 
+// reading is a store in which something happens once an operation was read of which somebody is about to say what became.
+type reading struct {
+	*sqlite.Store
+	once sync.Once
+	then func()
+}
+
+func (s *reading) Operation(ctx context.Context, tenant, id string) (dispatch.Operation, error) {
+	o, err := s.Store.Operation(ctx, tenant, id)
+	s.once.Do(s.then)
+	return o, err
+}
+
+// What is said of one call is not put on record of the next one, and what an operator says never gets lost without a word.
+func TestSettlingIsOfTheCallThatWasRead(t *testing.T) {
+	calledAnew := func(l *lab, o *outsider) (end func(dispatch.Outcome) dispatch.Result) {
+		l.pass(time.Minute)
+		require.NoError(l.t, resolve(l, dispatch.Resolution{State: dispatch.Absent, Reason: "not there"}))
+		return l.begin(o, draft("d2"))
+	}
+	foundCommitted := func(l *lab, o *outsider) func(dispatch.Outcome) dispatch.Result {
+		_, err := l.dispatcher.LookUp(context.Background(), l.who.Tenant, l.onlyOperation().ID)
+		require.NoError(l.t, err)
+		return nil
+	}
+	lookUp := func(d *dispatch.Dispatcher, l *lab, id string) error {
+		_, err := d.LookUp(context.Background(), l.who.Tenant, id)
+		return err
+	}
+	absent := func(d *dispatch.Dispatcher, l *lab, id string) error {
+		_, err := d.Resolve(context.Background(), l.who.Tenant, id, dispatch.Resolution{State: dispatch.Absent, Reason: "not there", By: "olga"})
+		return err
+	}
+	for _, row := range []struct {
+		name   string
+		then   func(*lab, *outsider) func(dispatch.Outcome) dispatch.Result
+		settle func(*dispatch.Dispatcher, *lab, string) error
+		err    error
+		want   dispatch.OperationState
+	}{
+		{"a look-up, and it was called anew", calledAnew, lookUp, nil, dispatch.Started},
+		{"an operator, and it was called anew", calledAnew, absent, dispatch.ErrMoved, dispatch.Started},
+		{"an operator, and it was found", foundCommitted, absent, dispatch.ErrOperationSettled, dispatch.Committed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t)
+			o := l.outside("record_draft", findable, byRule)
+			o.find = func(dispatch.Call) dispatch.Finding {
+				return dispatch.Finding{State: dispatch.Committed, Value: landed.Value}
+			}
+			o.does(lost)
+			l.propose(draft("d1"))
+			var end func(dispatch.Outcome) dispatch.Result
+			other := dispatch.New(&reading{Store: l.store, then: func() { end = row.then(l, o) }}, l.store.Key(), l.clock, l.snapshot)
+			err := row.settle(other, l, l.onlyOperation().ID)
+			assert.Equal(t, row.want, l.onlyOperation().State)
+			assert.ErrorIs(t, err, row.err)
+			if end != nil {
+				assert.Equal(t, dispatch.StatusOK, end(landed).Status)
+				assert.Equal(t, 1, l.count(dispatch.KindSettlement), "of the first call alone")
+			}
+		})
+	}
+}
+
 // A late outcome that contradicts what was settled is appended and raised.
 func TestLateOutcome(t *testing.T) {
 	l := newLab(t)
