@@ -22,7 +22,7 @@ lint: ## Check Go, Rego and .ci: format, vet, staticcheck, opa check, opa test, 
 	@.ci/selftest
 
 race: ## Run every test under the race detector
-	@.ci/gotest -race -timeout 26m ./...
+	@.ci/gotest -race -timeout 29m ./...
 
 fuzz: ## Fuzz every fuzz target for FUZZTIME
 	@.ci/fuzz

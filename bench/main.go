@@ -18,7 +18,7 @@ import (
 )
 
 // subjects are everything that is measured, in the order of the table.
-var subjects = slices.Concat([]subject{decisions}, growth, []subject{applies, whole, verify, start})
+var subjects = slices.Concat([]subject{decisions}, growth, []subject{applies, whole, outside, verify, start})
 
 func main() {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)

@@ -289,7 +289,7 @@ func fillDisk(t *testing.T, v victim, rooms []int) {
 	t.Helper()
 	seen := map[bool]int{}
 	for _, room := range rooms {
-		h := home{t, t.TempDir()}
+		h := home{t: t, dir: t.TempDir()}
 		h.mount("tmpfs", 0, "size=1m", "mode=700")
 		for _, f := range []string{"config.yaml", "draft.json"} {
 			b, err := os.ReadFile(filepath.Join(v.before.dir, f))

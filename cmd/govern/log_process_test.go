@@ -116,7 +116,7 @@ func TestB074AFullTarget(t *testing.T) {
 		}
 	}
 	if mayMount(t) {
-		small := home{t, t.TempDir()}
+		small := home{t: t, dir: t.TempDir()}
 		small.mount("tmpfs", 0, "size=64k", "mode=700")
 		small.leave(0)
 		a := h.govern("log", "export", "--output", small.dir+"/entries.jsonl")

@@ -827,3 +827,42 @@ func startOf(t require.TestingT, e dispatch.Entry) *dispatch.Start {
 	require.NoError(t, ijson.Unmarshal(e.Body, &d))
 	return d.Started
 }
+
+// B057, outside: going on after a pause repeats nothing of what had been done before and beside it.
+func TestB057ResumingRepeatsNothingOutside(t *testing.T) {
+	l := newLab(t, budget(50))
+	o := l.outside("record_draft", func(d *dispatch.Definition) { d.Approval = dispatch.ByRule })
+	waits := l.outside("read_document", func(d *dispatch.Definition) { d.Approval = dispatch.Always })
+	o.does(landed)
+	waits.does(answer7)
+	a, c := draft("a"), draft("c", "draft_id", "other", "idempotency_key", "draft-2")
+	b := read("b", "/warehouse/labels.txt")
+	assert.Equal(t, dispatch.StatusOK, l.propose(a).Status)
+	assert.Equal(t, dispatch.StatusApprovalRequired, l.propose(b).Status)
+	assert.Equal(t, dispatch.StatusOK, l.propose(c).Status)
+	require.NoError(t, l.review(b, "approved"))
+	for i := range 5 {
+		assert.Equal(t, dispatch.StatusReplayed, l.propose(a).Status)
+		want := dispatch.StatusApprovalRequired // without a key each is another call
+		if i == 0 {
+			want = dispatch.StatusOK
+		}
+		assert.Equal(t, want, l.propose(b).Status)
+		assert.Equal(t, dispatch.StatusReplayed, l.propose(c).Status)
+	}
+	assert.Equal(t, 2, o.calls())
+	assert.Equal(t, 1, waits.calls())
+}
+
+// B060, outside: a key is one call's, whatever the order of its members.
+func TestB060OneKeyOneEffectOutside(t *testing.T) {
+	l := newLab(t)
+	o := l.outside("record_draft", byRule)
+	o.does(landed)
+	assert.Equal(t, dispatch.StatusOK, l.propose(draft("a")).Status)
+	assert.Equal(t, dispatch.StatusIdempotencyConflict, l.propose(draft("b", "body", "other")).Status)
+	assert.Equal(t, dispatch.StatusIdempotencyConflict, l.propose(draft("c", "draft_id", "other")).Status)
+	same := `{"tool":"record_draft","arguments":{"idempotency_key":"draft-1","body":"There are 84 labels.","purpose":"inventory-summary","draft_id":"labels-note"},"call_id":"d"}`
+	assert.Equal(t, dispatch.StatusReplayed, l.propose(same).Status)
+	assert.Equal(t, 1, o.calls())
+}

@@ -36,6 +36,8 @@ const patience = 2 * time.Minute
 type home struct {
 	t   testing.TB
 	dir string
+	// env is what each of its processes has in its environment beside what the test has.
+	env []string
 }
 
 // roomy is the shipped configuration with budgets that a test does not exhaust.
@@ -56,7 +58,7 @@ tasks:
 
 func newHome(t testing.TB) home {
 	t.Helper()
-	h := home{t, t.TempDir()}
+	h := home{t: t, dir: t.TempDir()}
 	h.write("config.yaml", roomy)
 	h.write("draft.json", draft("d1")+"\n")
 	return h
@@ -72,7 +74,7 @@ func (h home) state() string { return filepath.Join(h.dir, "govern.db") }
 // copy makes another folder with the same files. Nothing may be using them.
 func (h home) copy(t testing.TB) home {
 	t.Helper()
-	to := home{t, t.TempDir()}
+	to := home{t: t, dir: t.TempDir(), env: h.env}
 	files, err := os.ReadDir(h.dir)
 	require.NoError(t, err)
 	for _, f := range files {
@@ -97,7 +99,8 @@ func (h home) command(ctx context.Context, name string, args ...string) *exec.Cm
 		}
 	}
 	// Under the race detector each process would otherwise wait a second at its end.
-	cmd.Env = append(cmd.Env, "GOVERN_CONFIG=config.yaml", strings.TrimSpace("GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE")))
+	cmd.Env = append(cmd.Env, "GOVERN_CONFIG=config.yaml", strings.TrimSpace("GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE")), folderEnv+"="+h.dir)
+	cmd.Env = append(cmd.Env, h.env...)
 	return cmd
 }
 

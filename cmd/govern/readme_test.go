@@ -109,7 +109,7 @@ func readme(t *testing.T) string {
 type tokens map[string]string
 
 var (
-	tokenForm = regexp.MustCompile(`ap-[0-9a-f]{16}|[0-9a-f]{8}…`)
+	tokenForm = regexp.MustCompile(`(?:ap|op)-[0-9a-f]{16}|[0-9a-f]{8}…`)
 	anyLines  = regexp.MustCompile(`(?m)^…\n`)
 )
 
@@ -125,8 +125,8 @@ func (k tokens) compare(t *testing.T, c command, out string) {
 	var written []string
 	pattern := tokenForm.ReplaceAllStringFunc(regexp.QuoteMeta(c.shown), func(token string) string {
 		written = append(written, token)
-		if strings.HasPrefix(token, "ap-") {
-			return `(ap-[0-9a-f]{16})`
+		if prefix, _, ok := strings.Cut(token, "-"); ok {
+			return "(" + prefix + `-[0-9a-f]{16})`
 		}
 		return `([0-9a-f]{64})`
 	})

@@ -28,7 +28,7 @@ func TestVerifyWhereNothingCanBeWritten(t *testing.T) {
 	folder := filepath.Dir(file)
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	cmd := home{t, folder}.command(ctx, "govern", "log", "verify", "--state", file)
+	cmd := home{t: t, dir: folder}.command(ctx, "govern", "log", "verify", "--state", file)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "config.yaml"), []byte(roomy), 0o644))
 	if os.Geteuid() == 0 {
 		cmd.Env = append(cmd.Env, "TEST_AS_NOBODY=1")

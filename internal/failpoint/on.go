@@ -17,8 +17,8 @@ import (
 // Env names the place, and after a # the how-manieth time there counts: "after the start#2". AheadEnv is how far this process's
 // clock is ahead, as a Go duration: so nothing has to wait for a lease to end.
 const (
-	Env      = "GOVERN_FAILPOINT"
-	AheadEnv = "GOVERN_CLOCK_AHEAD"
+	Env      = "FAILPOINT"
+	AheadEnv = "FAILPOINT_CLOCK_AHEAD"
 )
 
 var (

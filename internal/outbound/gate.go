@@ -4,6 +4,8 @@ import (
 	"errors"
 	"net"
 	"sync"
+
+	"github.com/policy-dispatch/govern/internal/failpoint"
 )
 
 // gate stands before the connection that a request is written to, above TLS: what passes it are bytes of the request.
@@ -28,6 +30,9 @@ func (g *gate) pass() error {
 	if g.fence != nil && g.fence() != nil {
 		g.no = true
 		return errGate
+	}
+	if !g.sent {
+		failpoint.Here("before the first byte")
 	}
 	g.sent = true
 	return nil
@@ -57,5 +62,7 @@ func (c gated) Write(b []byte) (int, error) {
 	if err := c.gate.pass(); err != nil {
 		return 0, err
 	}
-	return c.Conn.Write(b)
+	n, err := c.Conn.Write(b)
+	failpoint.Here("after bytes of the request")
+	return n, err
 }

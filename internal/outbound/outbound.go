@@ -19,6 +19,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"github.com/policy-dispatch/govern/internal/failpoint"
 )
 
 // mostHeaderBytes is the greatest length of an answer's headers, with those of what comes before it.
@@ -96,6 +98,7 @@ func (c Client) do(ctx context.Context, r Request, g *gate) (Answer, *Error) {
 	}
 	defer transport.CloseIdleConnections()
 	response, err := transport.RoundTrip(r.request(ctx))
+	failpoint.Here("after the head of the answer")
 	if err != nil {
 		if fault := d.why(); fault != nil {
 			return Answer{}, fault
