@@ -504,6 +504,9 @@ func TestApprovalComesBack(t *testing.T) {
 		{"nothing was sent, and the task was cancelled", "record_draft", unsent, func(l *lab) {
 			require.NoError(l.t, l.dispatcher.Cancel(l.t.Context(), l.key(), "operator"))
 		}, dispatch.Withdrawn},
+		{"nothing was sent, and the task is another's", "record_draft", unsent, func(l *lab) {
+			require.NoError(l.t, l.dispatcher.AssignTask(l.t.Context(), l.key(), "other", "operator"))
+		}, dispatch.Withdrawn},
 		{"a read of which nothing was sent", "read_document", dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true}, nil, dispatch.Approved},
 		{"a read that was sent", "read_document", dispatch.Outcome{Status: dispatch.StatusTimeout, Sent: true, Retryable: true}, nil, dispatch.Consumed},
 	} {
