@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -328,6 +329,44 @@ func TestNoResumeAfterRetention(t *testing.T) {
 }
 
 // Retrying within one command resumes.
+// A first attempt of which nothing took place must not be the answer to a second one of which nobody heard.
+func TestRetryTellsOfWhatIsNotOnRecord(t *testing.T) {
+	l := newLab(t)
+	outcomes := 0
+	full := errors.New("the disk is full")
+	l.dispatcher = dispatch.New(refusing{l.store, func(c dispatch.Commit) error {
+		if c.Entries[0].Kind == dispatch.KindOutcome {
+			outcomes++
+		}
+		if outcomes > 1 {
+			return full
+		}
+		return nil
+	}}, l.store.Key(), l.clock, l.snapshot)
+	o := l.outside("record_draft", byRule)
+	o.run = func(context.Context, dispatch.Call) dispatch.Outcome {
+		o.does(landed)
+		return dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true, State: dispatch.Absent}
+	}
+	_, err := l.dispatcher.DispatchRetry(t.Context(), l.who, l.task, dispatch.Origin{}, []byte(draft("d")), 2)
+	assert.ErrorIs(t, err, full)
+	assert.Equal(t, 2, o.calls())
+	assert.Equal(t, dispatch.Started, l.onlyOperation().State)
+}
+
+// refusing is a store that takes no commit against which there is something.
+type refusing struct {
+	*sqlite.Store
+	against func(dispatch.Commit) error
+}
+
+func (s refusing) Apply(ctx context.Context, c dispatch.Commit) error {
+	if err := s.against(c); err != nil {
+		return err
+	}
+	return s.Store.Apply(ctx, c)
+}
+
 func TestRetryResumes(t *testing.T) {
 	l := newLab(t)
 	o := l.outside("record_draft", remembers, byRule)
