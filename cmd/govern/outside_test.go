@@ -718,6 +718,13 @@ func TestResolve(t *testing.T) {
 		assert.Equal(t, dispatch.StatusOK, l.propose(draft("d2")).Status)
 		assert.Equal(t, 2, o.calls())
 	})
+	t.Run("what took place in this process", func(t *testing.T) {
+		l := newLab(t)
+		l.propose(draft("d1"))
+		require.NoError(t, l.review(draft("d1"), "approved"))
+		l.propose(draft("d2"))
+		assert.ErrorIs(t, resolve(l, dispatch.Resolution{State: dispatch.Committed, Result: ijson.Raw(`{}`), Reason: "x"}), dispatch.ErrOperationSettled)
+	})
 	t.Run("without a reason", func(t *testing.T) {
 		l, _, _ := newUnknown(t)
 		assert.ErrorIs(t, resolve(l, dispatch.Resolution{State: dispatch.Committed}), dispatch.ErrResolution)

@@ -173,6 +173,9 @@ func (d *Dispatcher) Resolve(ctx context.Context, tenant, id string, r Resolutio
 	if err != nil {
 		return o, err
 	}
+	if o.State == Committed {
+		return o, ErrOperationSettled // its exact call is gone, so no result can be held against it
+	}
 	snap := d.snapshot.Load()
 	outcome, err := d.resolved(snap, &o, r)
 	if err != nil {
