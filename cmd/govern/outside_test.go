@@ -318,6 +318,20 @@ func TestResume(t *testing.T) {
 }
 
 // After the tool has forgotten the key nothing is called again.
+// Which arguments make the effect is said by the definition. Under another one nobody can tell whether an effect is the same.
+func TestAnotherDefinitionIsNoWayRound(t *testing.T) {
+	l := newLab(t)
+	o := l.outside("record_draft", byRule)
+	o.does(lost)
+	l.propose(draft("d1"))
+	o = l.outside("record_draft", byRule, keyless)
+	o.does(landed)
+	assert.Equal(t, dispatch.StatusOutcomeUnknown, l.propose(draft("d2")).Status)
+	assert.Zero(t, o.calls())
+	require.NoError(t, resolve(l, dispatch.Resolution{State: dispatch.Committed, Reason: "found"}))
+	assert.Equal(t, dispatch.StatusOK, l.propose(draft("d3", "body", "other")).Status)
+}
+
 func TestNoResumeAfterRetention(t *testing.T) {
 	l := newLab(t)
 	o := l.outside("record_draft", remembers, byRule)
