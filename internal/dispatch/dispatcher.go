@@ -96,8 +96,11 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 			v, err = d.judged(ctx, j)
 		}
 	}
-	if err != nil || v.begun == nil {
-		return v.result, err
+	switch {
+	case err != nil:
+		return Result{}, err // what is not durable is not told
+	case v.begun == nil:
+		return v.result, nil
 	}
 	return d.carryOut(ctx, v.tool, v.begun)
 }
