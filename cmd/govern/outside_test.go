@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -317,6 +318,20 @@ func TestResume(t *testing.T) {
 }
 
 // After the tool has forgotten the key nothing is called again.
+// Which arguments make the effect is said by the definition. Under another one nobody can tell whether an effect is the same.
+func TestAnotherDefinitionIsNoWayRound(t *testing.T) {
+	l := newLab(t)
+	o := l.outside("record_draft", byRule)
+	o.does(lost)
+	l.propose(draft("d1"))
+	o = l.outside("record_draft", byRule, keyless)
+	o.does(landed)
+	assert.Equal(t, dispatch.StatusOutcomeUnknown, l.propose(draft("d2")).Status)
+	assert.Zero(t, o.calls())
+	require.NoError(t, resolve(l, dispatch.Resolution{State: dispatch.Committed, Reason: "found"}))
+	assert.Equal(t, dispatch.StatusOK, l.propose(draft("d3", "body", "other")).Status)
+}
+
 func TestNoResumeAfterRetention(t *testing.T) {
 	l := newLab(t)
 	o := l.outside("record_draft", remembers, byRule)
@@ -328,6 +343,44 @@ func TestNoResumeAfterRetention(t *testing.T) {
 }
 
 // Retrying within one command resumes.
+// A first attempt of which nothing took place must not be the answer to a second one of which nobody heard.
+func TestRetryTellsOfWhatIsNotOnRecord(t *testing.T) {
+	l := newLab(t)
+	outcomes := 0
+	full := errors.New("the disk is full")
+	l.dispatcher = dispatch.New(refusing{l.store, func(c dispatch.Commit) error {
+		if c.Entries[0].Kind == dispatch.KindOutcome {
+			outcomes++
+		}
+		if outcomes > 1 {
+			return full
+		}
+		return nil
+	}}, l.store.Key(), l.clock, l.snapshot)
+	o := l.outside("record_draft", byRule)
+	o.run = func(context.Context, dispatch.Call) dispatch.Outcome {
+		o.does(landed)
+		return dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true, State: dispatch.Absent}
+	}
+	_, err := l.dispatcher.DispatchRetry(t.Context(), l.who, l.task, dispatch.Origin{}, []byte(draft("d")), 2)
+	assert.ErrorIs(t, err, full)
+	assert.Equal(t, 2, o.calls())
+	assert.Equal(t, dispatch.Started, l.onlyOperation().State)
+}
+
+// refusing is a store that takes no commit against which there is something.
+type refusing struct {
+	*sqlite.Store
+	against func(dispatch.Commit) error
+}
+
+func (s refusing) Apply(ctx context.Context, c dispatch.Commit) error {
+	if err := s.against(c); err != nil {
+		return err
+	}
+	return s.Store.Apply(ctx, c)
+}
+
 func TestRetryResumes(t *testing.T) {
 	l := newLab(t)
 	o := l.outside("record_draft", remembers, byRule)
@@ -504,6 +557,9 @@ func TestApprovalComesBack(t *testing.T) {
 		{"nothing was sent, and the task was cancelled", "record_draft", unsent, func(l *lab) {
 			require.NoError(l.t, l.dispatcher.Cancel(l.t.Context(), l.key(), "operator"))
 		}, dispatch.Withdrawn},
+		{"nothing was sent, and the task is another's", "record_draft", unsent, func(l *lab) {
+			require.NoError(l.t, l.dispatcher.AssignTask(l.t.Context(), l.key(), "other", "operator"))
+		}, dispatch.Withdrawn},
 		{"a read of which nothing was sent", "read_document", dispatch.Outcome{Status: dispatch.StatusTimeout, Retryable: true}, nil, dispatch.Approved},
 		{"a read that was sent", "read_document", dispatch.Outcome{Status: dispatch.StatusTimeout, Sent: true, Retryable: true}, nil, dispatch.Consumed},
 	} {
@@ -676,6 +732,13 @@ func TestResolve(t *testing.T) {
 		assert.Equal(t, dispatch.StatusOK, l.propose(draft("d2")).Status)
 		assert.Equal(t, 2, o.calls())
 	})
+	t.Run("what took place in this process", func(t *testing.T) {
+		l := newLab(t)
+		l.propose(draft("d1"))
+		require.NoError(t, l.review(draft("d1"), "approved"))
+		l.propose(draft("d2"))
+		assert.ErrorIs(t, resolve(l, dispatch.Resolution{State: dispatch.Committed, Result: ijson.Raw(`{}`), Reason: "x"}), dispatch.ErrOperationSettled)
+	})
 	t.Run("without a reason", func(t *testing.T) {
 		l, _, _ := newUnknown(t)
 		assert.ErrorIs(t, resolve(l, dispatch.Resolution{State: dispatch.Committed}), dispatch.ErrResolution)
@@ -688,6 +751,71 @@ func resolve(l *lab, r dispatch.Resolution) error {
 	r.By = "olga"
 	_, err := l.dispatcher.Resolve(context.Background(), l.who.Tenant, l.onlyOperation().ID, r)
 	return err
+}
+
+// reading is a store in which something happens once an operation was read of which somebody is about to say what became.
+type reading struct {
+	*sqlite.Store
+	once sync.Once
+	then func()
+}
+
+func (s *reading) Operation(ctx context.Context, tenant, id string) (dispatch.Operation, error) {
+	o, err := s.Store.Operation(ctx, tenant, id)
+	s.once.Do(s.then)
+	return o, err
+}
+
+// What is said of one call is not put on record of the next one, and what an operator says never gets lost without a word.
+func TestSettlingIsOfTheCallThatWasRead(t *testing.T) {
+	calledAnew := func(l *lab, o *outsider) (end func(dispatch.Outcome) dispatch.Result) {
+		l.pass(time.Minute)
+		require.NoError(l.t, resolve(l, dispatch.Resolution{State: dispatch.Absent, Reason: "not there"}))
+		return l.begin(o, draft("d2"))
+	}
+	foundCommitted := func(l *lab, o *outsider) func(dispatch.Outcome) dispatch.Result {
+		_, err := l.dispatcher.LookUp(context.Background(), l.who.Tenant, l.onlyOperation().ID)
+		require.NoError(l.t, err)
+		return nil
+	}
+	lookUp := func(d *dispatch.Dispatcher, l *lab, id string) error {
+		_, err := d.LookUp(context.Background(), l.who.Tenant, id)
+		return err
+	}
+	absent := func(d *dispatch.Dispatcher, l *lab, id string) error {
+		_, err := d.Resolve(context.Background(), l.who.Tenant, id, dispatch.Resolution{State: dispatch.Absent, Reason: "not there", By: "olga"})
+		return err
+	}
+	for _, row := range []struct {
+		name   string
+		then   func(*lab, *outsider) func(dispatch.Outcome) dispatch.Result
+		settle func(*dispatch.Dispatcher, *lab, string) error
+		err    error
+		want   dispatch.OperationState
+	}{
+		{"a look-up, and it was called anew", calledAnew, lookUp, nil, dispatch.Started},
+		{"an operator, and it was called anew", calledAnew, absent, dispatch.ErrMoved, dispatch.Started},
+		{"an operator, and it was found", foundCommitted, absent, dispatch.ErrOperationSettled, dispatch.Committed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t)
+			o := l.outside("record_draft", findable, byRule)
+			o.find = func(dispatch.Call) dispatch.Finding {
+				return dispatch.Finding{State: dispatch.Committed, Value: landed.Value}
+			}
+			o.does(lost)
+			l.propose(draft("d1"))
+			var end func(dispatch.Outcome) dispatch.Result
+			other := dispatch.New(&reading{Store: l.store, then: func() { end = row.then(l, o) }}, l.store.Key(), l.clock, l.snapshot)
+			err := row.settle(other, l, l.onlyOperation().ID)
+			assert.Equal(t, row.want, l.onlyOperation().State)
+			assert.ErrorIs(t, err, row.err)
+			if end != nil {
+				assert.Equal(t, dispatch.StatusOK, end(landed).Status)
+				assert.Equal(t, 1, l.count(dispatch.KindSettlement), "of the first call alone")
+			}
+		})
+	}
 }
 
 // A late outcome that contradicts what was settled is appended and raised.

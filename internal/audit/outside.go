@@ -297,9 +297,9 @@ func (a *auditor) returned(t *task, e *entry, s *start) error {
 	for i := range e.elements(e.at[eApprovals]) {
 		back := standIn(&e.doc, i)
 		id := back.str(sID)
-		withdrawn := back.state() == "withdrawn"
-		if withdrawn != t.cancelled || !bytes.Equal(id, s.consumed) || e.isTrue(e.at[eLate]) || s.write && string(e.str(eState)) != "absent" || !s.write && t.owes == s.decidedStep {
-			a.at(e, ApprovalMove, "the approval %s comes back as %s, and its call may have been sent or its task was cancelled", plainText(id), plainText(back.str(sState)))
+		serves := !t.cancelled && bytes.Equal(back.str(sActor), t.actor)
+		if serves == (back.state() == "withdrawn") || !bytes.Equal(id, s.consumed) || e.isTrue(e.at[eLate]) || s.write && string(e.str(eState)) != "absent" || !s.write && t.owes == s.decidedStep {
+			a.at(e, ApprovalMove, "the approval %s comes back as %s, and its call may have been sent, or its task was cancelled or is another's", plainText(id), plainText(back.str(sState)))
 		}
 		v, err := a.approvals.get(a.joined(t.tenant, id))
 		if err != nil {

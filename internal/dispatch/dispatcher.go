@@ -79,8 +79,8 @@ const attempts = 3
 // Dispatch judges the bytes of one proposal for a task and runs what is allowed. When it returns a result,
 // the step, the decision and every effect are durable; when it returns an error nothing was judged, no step
 // was counted and nothing ran: ErrUnknownTask (also for an actor who is not the task's), ErrUnavailable or the
-// context's error. Only after a fault of the store it may be that the dispatch is durable without its answer; the
-// same call then finds out.
+// context's error. Only after a fault of the store it may be that the dispatch is durable without its answer, and that a tool
+// outside was called; the same call then finds out.
 func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o Origin, proposal []byte) (Result, error) {
 	snap := d.snapshot.Load()
 	call, err := snap.read(proposal, o.Length)
@@ -96,8 +96,11 @@ func (d *Dispatcher) Dispatch(ctx context.Context, p Principal, task string, o O
 			v, err = d.judged(ctx, j)
 		}
 	}
-	if err != nil || v.begun == nil {
-		return v.result, err
+	switch {
+	case err != nil:
+		return Result{}, err // what is not durable is not told
+	case v.begun == nil:
+		return v.result, nil
 	}
 	return d.carryOut(ctx, v.tool, v.begun)
 }

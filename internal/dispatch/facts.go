@@ -218,15 +218,21 @@ func (f *Facts) beside(in *InputState, o *Operation) {
 	}
 	state := o.StateAt(f.Now)
 	in.WriteStarted = in.WriteStarted || state == Started
-	if o.Effect == f.Call.Effect && (in.Unsettled == nil || state == Unknown) {
+	if f.sameEffect(o) && (in.Unsettled == nil || state == Unknown) {
 		in.Unsettled = &state
 	}
+}
+
+// sameEffect says whether an open operation may have the effect of this call. Which arguments make an effect is said by the
+// tool's definition, so under another one nobody can tell.
+func (f *Facts) sameEffect(o *Operation) bool {
+	return o.Effect == f.Call.Effect || o.Tool == f.Call.Tool && o.Definition != f.Definition
 }
 
 // unsettled is the other operation of this very effect whose outcome is not known, or nil.
 func (f *Facts) unsettled() *Operation {
 	for i := range f.Open {
-		if o := &f.Open[i]; o.Effect == f.Call.Effect && o.StateAt(f.Now) == Unknown {
+		if o := &f.Open[i]; f.sameEffect(o) && o.StateAt(f.Now) == Unknown {
 			return o
 		}
 	}

@@ -180,8 +180,8 @@ func (c *Commit) giveBack(s State, b Begun) {
 	back.Exact = b.Approval.Exact
 	c.change(&back, func(a *Approval) {
 		a.State = Approved
-		if s.Task.Cancelled {
-			a.State = Withdrawn
+		if s.Task.Cancelled || s.Task.Actor != a.Actor {
+			a.State = Withdrawn // as it would be, had it not been in use then
 		}
 	})
 }

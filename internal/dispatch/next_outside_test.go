@@ -19,6 +19,7 @@ func outsideFacts() Facts {
 	f.Tool.Local, f.Tool.Outside = "", ijson.Raw(`{}`)
 	f.Tool.Limits, f.Tool.Cost = ToolLimits{Time: 10_000, OutputBytes: 500}, 3
 	f.Call.Effect, f.Outward = "effect", "random"
+	f.State.Approval.Actor = f.Task.Actor
 	return f
 }
 

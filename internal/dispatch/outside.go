@@ -69,10 +69,13 @@ func (d *Dispatcher) carryOut(ctx context.Context, tool Tool, b *Begun) (Result,
 	}
 	result, err := d.conclude(context.WithoutCancel(ctx), b, outcome)
 	if err != nil {
-		return Result{}, fmt.Errorf("step %d of task %s was started, and what came of it is not on record: %w", b.Facts.Step, b.Facts.Task.ID, err)
+		return Result{}, fmt.Errorf("step %d of task %s was started, and %w: %w", b.Facts.Step, b.Facts.Task.ID, errNotOnRecord, err)
 	}
 	return result, nil
 }
+
+// errNotOnRecord says that a call may have been made, and that nobody is told what came of it.
+var errNotOnRecord = errors.New("what came of it is not on record")
 
 var (
 	errCancelled = errors.New("the task was cancelled")

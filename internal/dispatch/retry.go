@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 
@@ -38,11 +39,11 @@ func (d *Dispatcher) DispatchRetry(ctx context.Context, p Principal, task string
 			return Result{}, err
 		}
 		result, err := d.Dispatch(ctx, p, task, o, b)
-		if err != nil && attempt > 1 {
-			break // what the first attempt came to is on record, and must be told
+		if err != nil && (attempt == 1 || errors.Is(err, errNotOnRecord)) {
+			return Result{}, err
 		}
 		if err != nil {
-			return Result{}, err
+			break // what the first attempt came to is on record, and must be told
 		}
 		last = result
 		if !last.Retryable || last.Status != StatusTimeout && last.Status != StatusOutcomeUnknown {

@@ -2,6 +2,7 @@ package dispatch
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"time"
 
@@ -86,10 +87,13 @@ func (d *Dispatcher) LookUp(ctx context.Context, tenant, id string) (Operation, 
 }
 
 // lookUp asks, with no task held, and records the answer if the operation is still as it was.
-func (d *Dispatcher) lookUp(ctx context.Context, snap *pinned, o Operation) error {
-	o, err := d.store.Operation(ctx, o.Task.Tenant, o.ID) // with the exact call
+func (d *Dispatcher) lookUp(ctx context.Context, snap *pinned, found Operation) error {
+	o, err := d.store.Operation(ctx, found.Task.Tenant, found.ID) // with the exact call
 	if err != nil {
 		return err
+	}
+	if o.Run != found.Run || o.State != found.State {
+		return nil // another was faster
 	}
 	call, err := callOf(snap, &o)
 	if err != nil {
@@ -97,22 +101,29 @@ func (d *Dispatcher) lookUp(ctx context.Context, snap *pinned, o Operation) erro
 	}
 	def := snap.Tools[o.Tool].Definition()
 	asking, cancel := context.WithTimeout(ctx, def.Limits.Time.Duration())
-	found := d.finder(snap, &o).Find(asking, call)
+	finding := d.finder(snap, &o).Find(asking, call)
 	cancel()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	outcome, err := d.found(snap.Tools[o.Tool], o.Task.Tenant, call, found)
+	outcome, err := d.found(snap.Tools[o.Tool], o.Task.Tenant, call, finding)
 	if err != nil {
 		return err
 	}
-	return d.settle(ctx, o, func(now Operation, at time.Time) (settlement, error) {
+	err = d.settle(ctx, o, func(now Operation, at time.Time) (settlement, error) {
+		if now.State != o.State || now.StateAt(at) != Unknown {
+			return settlement{}, ErrMoved
+		}
 		s := settlement{state: outcome.State, outcome: outcome}
 		if early := now.early(def, at); s.state == Absent && early != nil {
 			s.state, s.outcome.Detail = Unknown, early.Error()
 		}
 		return s, nil
 	})
+	if errors.Is(err, ErrMoved) {
+		return nil // another was faster
+	}
+	return err
 }
 
 // found makes of a tool's finding an outcome that can be kept.
@@ -161,6 +172,9 @@ func (d *Dispatcher) Resolve(ctx context.Context, tenant, id string, r Resolutio
 	o, err := d.store.Operation(ctx, tenant, id)
 	if err != nil {
 		return o, err
+	}
+	if o.State == Committed {
+		return o, ErrOperationSettled // its exact call is gone, so no result can be held against it
 	}
 	snap := d.snapshot.Load()
 	outcome, err := d.resolved(snap, &o, r)
@@ -266,15 +280,15 @@ type settlement struct {
 	by, reason string
 }
 
-// settle records a settlement of an operation, if its last call is still the one that it is about.
+// settle records a settlement of an operation. It gives ErrMoved if its last call is not the one any more that it is about.
 func (d *Dispatcher) settle(ctx context.Context, o Operation, compute func(Operation, time.Time) (settlement, error)) error {
 	look := Lookup{Actor: o.Actor, Key: o.Key, Dispatch: o.Dispatch}
 	return d.act(ctx, o.Task, look, func(state State, now time.Time) (Commit, bool, error) {
 		switch at := state.Operation; {
 		case at == nil:
 			return Commit{}, false, ErrUnknownOperation
-		case at.Run != o.Run || at.State != o.State:
-			return Commit{}, false, nil // another was faster
+		case at.Run != o.Run:
+			return Commit{}, false, ErrMoved
 		}
 		s, err := compute(*state.Operation, now)
 		if err != nil {

@@ -53,7 +53,8 @@ type Request struct {
 
 // Answer is what is known of an answer, also if something went wrong.
 type Answer struct {
-	// Sent says that a byte of the request may have left this process. Nothing is sent any more when Do returns.
+	// Sent says that a byte of the request may have left this process. If it did not, none will: nothing begins to be written any
+	// more once Do returns.
 	Sent bool
 	// Status is that of a header that came whole, else 0.
 	Status int

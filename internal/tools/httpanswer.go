@@ -50,13 +50,14 @@ func (t outside) read(answer outbound.Answer) (value ijson.Raw, contentType stri
 		return nil, "", errSecret
 	}
 	media, params, err := mime.ParseMediaType(answer.ContentType)
-	if err != nil || !t.takes(media) {
+	contentType, ok := t.takes(media)
+	if err != nil || !ok {
 		return nil, "", errType
 	}
 	if charset, stated := params["charset"]; stated && !strings.EqualFold(charset, "utf-8") {
 		return nil, "", errType
 	}
-	if media == textType {
+	if contentType == textType {
 		if !utf8.Valid(answer.Body) {
 			return nil, "", errText
 		}
@@ -75,13 +76,17 @@ func (t outside) read(answer outbound.Answer) (value ijson.Raw, contentType stri
 	if t.tells(value) {
 		return nil, "", errSecret
 	}
-	return value, media, nil
+	return value, contentType, nil
 }
 
-// takes says whether an answer may have a content type. Who takes application/json takes what is made of it.
-func (t outside) takes(media string) bool {
+// takes gives the type that an answer is taken as, and false if its own is none that it may have. Who takes application/json takes
+// what is made of it, as application/json: any word could stand in another name.
+func (t outside) takes(media string) (contentType string, ok bool) {
 	types := t.http.ContentTypes
-	return slices.Contains(types, media) || isJSON(media) && slices.Contains(types, jsonType)
+	if slices.Contains(types, media) {
+		return media, true
+	}
+	return jsonType, isJSON(media) && slices.Contains(types, jsonType)
 }
 
 // tells says whether bytes hold a secret, as it is or as JSON writes it.

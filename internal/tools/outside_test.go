@@ -221,11 +221,11 @@ func TestAnswersThatCannotBeKept(t *testing.T) {
 }
 
 func TestAnswersThatAreKept(t *testing.T) {
-	for name, c := range map[string]struct{ kind, body, want string }{
-		"nothing":              {"", ``, `null`},
-		"JSON of another name": {"application/problem+json; charset=UTF-8", `{"b":1.0, "a":"\u0041"}`, `{"a":"A","b":1}`},
-		"a text":               {"text/plain; charset=utf-8", "a \"text\"\n", `"a \"text\"\n"`},
-		"a short secret":       {"text/plain", "short", `"short"`},
+	for name, c := range map[string]struct{ kind, body, want, as string }{
+		"nothing":              {"", ``, `null`, ``},
+		"JSON of another name": {"application/problem+json; charset=UTF-8", `{"b":1.0, "a":"\u0041"}`, `{"a":"A","b":1}`, `application/json`},
+		"a text":               {"text/plain; charset=utf-8", "a \"text\"\n", `"a \"text\"\n"`, `text/plain`},
+		"a short secret":       {"text/plain", "short", `"short"`, `text/plain`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := serving(t, func(w http.ResponseWriter, _ *http.Request) {
@@ -240,6 +240,8 @@ func TestAnswersThatAreKept(t *testing.T) {
 			require.Equal(t, dispatch.StatusOK, got.Status, got.Detail)
 			value, _ := ijson.Lookup(got.Value, "/value")
 			assert.Equal(t, c.want, string(value))
+			as, _ := ijson.Lookup(got.Value, "/content_type")
+			assert.Equal(t, `"`+c.as+`"`, string(as), "no word of the answer")
 		})
 	}
 }
