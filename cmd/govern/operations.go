@@ -2,6 +2,7 @@ package main
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -273,7 +274,7 @@ once the call's lease and the tool's settle time are over. If you are wrong, the
 		}
 		if cmd.Flags().Changed("result") {
 			var err error
-			if r.Result, err = readResult(result); err != nil {
+			if r.Result, err = readResult(cmd.Context(), result); err != nil {
 				return err
 			}
 		}
@@ -294,11 +295,15 @@ once the call's lease and the tool's settle time are over. If you are wrong, the
 }
 
 // readResult reads the flag's JSON, or the file that it names.
-func readResult(flag string) (ijson.Raw, error) {
+func readResult(ctx context.Context, flag string) (ijson.Raw, error) {
 	text := []byte(flag)
 	if file, ok := strings.CutPrefix(flag, "@"); ok {
-		var err error
-		if text, err = os.ReadFile(file); err != nil {
+		f, err := os.Open(file)
+		if err != nil {
+			return nil, fileError(file, err)
+		}
+		defer f.Close()
+		if text, err = readAtMost(ctx, f, ijson.DefaultLimits.Bytes); err != nil {
 			return nil, fileError(file, err)
 		}
 	}

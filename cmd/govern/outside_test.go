@@ -461,7 +461,7 @@ func TestLookUpsAreBounded(t *testing.T) {
 	}
 	assert.Equal(t, 10, o.asks)
 	_, err = l.dispatcher.LookUp(t.Context(), l.who.Tenant, l.onlyOperation().ID)
-	assert.ErrorIs(t, err, dispatch.ErrNoLookup)
+	assert.ErrorIs(t, err, dispatch.ErrLookupsSpent)
 }
 
 // A look-up says absent while the owner is paused before its first byte: the owner must not send any more when it wakes up.

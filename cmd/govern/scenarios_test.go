@@ -503,3 +503,37 @@ func TestScenarioExitCodes(t *testing.T) {
 		}
 	}
 }
+
+// What takes place outside is counted when it is said to have, which can be a later step than that of its call.
+func TestScenarioCountsWhatTakesPlaceOutside(t *testing.T) {
+	config := filepath.Join(t.TempDir(), "config.yaml")
+	require.NoError(t, os.WriteFile(config, []byte(`profiles: {p: {tools: [pay], max_steps: 20}}
+resources: {}
+documents: {}
+tools:
+  pay:
+    version: v1
+    description: Pays.
+    schema: {type: object, properties: {order: {type: string}, key: {type: string}}, required: [order, key], additionalProperties: false}
+    effect: write
+    approval: by_rule
+    scopes: []
+    key: /key
+    http: {method: POST, url: "https://pay.example.com/{/order}"}
+    recovery: {idempotency: {header: Idempotency-Key, retention: 1h}}
+`), 0o600))
+	const call = "{call_id: a, tool: pay, arguments: {order: o, key: k}}"
+	begin := "task: {id: t1, profile: p, actor: a}\noutside: {pay: {status: %d, body: {id: q}}}\n"
+	for name, content := range map[string]string{
+		"resolved": fmt.Sprintf(begin, 500) + "steps: [{propose: " + call + ", expect: {status: outcome_unknown}}, " +
+			"{resolve: {proposal: " + call + ", state: committed, reason: seen}}, {propose: " + call + ", expect: {status: replayed}}]\n",
+		"resumed": fmt.Sprintf(begin, 200) + "faults: {tools: [{tool: pay, fail: lost_reply}]}\nsteps: [{propose: " + call +
+			", expect: {status: outcome_unknown}}, {propose: " + call + ", expect: {status: ok}}]\n",
+		"refused": fmt.Sprintf(begin, 422) + "steps: [{propose: " + call + ", expect: {status: unavailable}}]\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := runScenarioFile(t, "a.yaml", "name: a\n"+content, "--config", config)
+			assert.Equal(t, exitOK, got.code, got)
+		})
+	}
+}

@@ -89,12 +89,15 @@ func NextOutcome(s State, b Begun, o Outcome, now time.Time) (Commit, Result, er
 	// What was settled as committed has its action already.
 	took := o.Ran && !(b.Operation != nil && s.Operation.State == Committed && s.Operation.Run == b.Operation.Run)
 	c.land(b, took, o)
-	e := OutcomeEntry{Dispatch: f.Step, CallID: f.Call.ID, Actor: f.Task.Actor, Tool: f.Call.Tool, Target: f.Call.Target,
-		Status: o.Status, Retryable: o.Retryable, Reasons: o.Reasons, Detail: o.Detail}
+	e := OutcomeEntry{Dispatch: f.Step, CallID: f.Call.ID, Actor: f.Task.Actor, Tool: f.Call.Tool, Target: f.Call.Target}
 	if b.Operation != nil {
 		e.Operation, e.Run = b.Operation.ID, b.Operation.Run
 		e.State, e.Late = c.close(s.Operation, b, o)
+		if e.State == Unknown && !o.Ran { // what became of this call alone would read as if nothing had taken place
+			o.Status, o.Retryable = StatusOutcomeUnknown, f.Tool.Recovery.Retention > 0
+		}
 	}
+	e.Status, e.Retryable, e.Reasons, e.Detail = o.Status, o.Retryable, o.Reasons, o.Detail
 	if !o.Sent && !o.Ran && (b.Operation == nil || e.State == Absent && !e.Late) {
 		c.giveBack(s, b)
 	}

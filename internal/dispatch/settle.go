@@ -24,6 +24,7 @@ var (
 	ErrResolution        = &Error{Misuse, "resolution", "an operation is resolved as committed or as absent, by somebody and with a reason"}
 	ErrResolutionResult  = &Error{Misuse, "resolution_result", "the result is none that the tool can give"}
 	ErrNoLookup          = &Error{Refused, "no_lookup", "the tool cannot be asked what became of this operation; find out, and say it with govern operations resolve"}
+	ErrLookupsSpent      = &Error{Refused, "lookups_spent", fmt.Sprintf("the tool was asked %d times what became of this operation, and is not asked again; find out, and say it with govern operations resolve", maxLookups)}
 )
 
 // Resolution is an operator's word on an operation.
@@ -77,6 +78,8 @@ func (d *Dispatcher) LookUp(ctx context.Context, tenant, id string) (Operation, 
 		return o, ErrOperationSettled
 	case state == Absent:
 		return o, ErrOperationAbsent
+	case o.Lookups >= maxLookups:
+		return o, ErrLookupsSpent
 	case d.finder(snap, &o) == nil:
 		return o, ErrNoLookup
 	}

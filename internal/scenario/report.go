@@ -68,20 +68,21 @@ type growth struct {
 // grown counts from the record itself, not from the answers that the runner got.
 func (r *runner) grown(ctx context.Context) (growth, error) {
 	var g growth
+	for _, err := range journal.Actions(ctx, r.store, r.store.Entries(ctx, r.principal.Tenant, "")) {
+		if err != nil {
+			return g, err
+		}
+		g.actions++
+	}
 	for e, err := range r.store.Entries(ctx, r.principal.Tenant, "") {
+		if err == nil {
+			var did bool
+			if did, err = tookPlace(e); did {
+				g.ran++
+			}
+		}
 		if err != nil {
 			return g, err
-		}
-		if e.Kind == dispatch.KindAction {
-			g.actions++
-			continue
-		}
-		ran, err := tookPlace(e)
-		if err != nil {
-			return g, err
-		}
-		if ran {
-			g.ran++
 		}
 	}
 	records, err := r.store.Records(ctx, r.principal.Tenant, "")
@@ -89,22 +90,21 @@ func (r *runner) grown(ctx context.Context) (growth, error) {
 	return g, err
 }
 
-// tookPlace says whether an entry says that a call took place: inside, the decision does, and outside what came of it or was
-// found out of it.
+// tookPlace says whether an entry is the word that a call took place: of a tool outside that of its outcome, or of a settlement.
 func tookPlace(e dispatch.Entry) (bool, error) {
 	switch e.Kind {
 	case dispatch.KindDecision:
 		var d dispatch.DecisionEntry
 		err := ijson.Unmarshal(e.Body, &d)
-		return d.Started == nil && d.Decision.Effect == dispatch.Allow && (d.Status == dispatch.StatusOK || d.Status == dispatch.StatusOutcomeUnknown), err
+		return d.Decision.Effect == dispatch.Allow && (d.Status == dispatch.StatusOK || d.Status == dispatch.StatusOutcomeUnknown), err
 	case dispatch.KindOutcome:
 		var o dispatch.OutcomeEntry
 		err := ijson.Unmarshal(e.Body, &o)
-		return o.Status == dispatch.StatusOK || o.State == dispatch.Committed, err
+		return o.State == dispatch.Committed || o.Operation == "" && o.Status == dispatch.StatusOK, err
 	case dispatch.KindSettlement:
-		var s dispatch.SettlementEntry
-		err := ijson.Unmarshal(e.Body, &s)
-		return s.State == dispatch.Committed, err
+		var t dispatch.SettlementEntry
+		err := ijson.Unmarshal(e.Body, &t)
+		return t.State == dispatch.Committed, err
 	}
 	return false, nil
 }

@@ -235,6 +235,10 @@ func (c *outsideCheck) headers(secrets map[string]string) {
 		if strings.ContainsFunc(h.Prefix+h.Value+value, func(r rune) bool { return r < ' ' || r == 0x7f }) {
 			c.wrong(field, "its value has a line break or another control character in it")
 		}
+		if value != strings.Trim(value, " ") || strings.ContainsFunc(value, func(r rune) bool { return r > 0x7f }) {
+			// On its way it would become another text, which nobody would find in an answer.
+			c.wrong(field, "what is secret of its value starts or ends with a blank, or is not ASCII; write it as the tool is to get it")
+		}
 	}
 	for i, header := range c.Recovery.keyHeaders() {
 		field := "/recovery/lookup/header"

@@ -146,3 +146,28 @@ func TestOutsideDefinitionsThatAreTaken(t *testing.T) {
 	})
 	one(t, deep)
 }
+
+// A secret that a header carries as another text could not be found in an answer that repeats it.
+func TestSecretsAreSentAsTheyAre(t *testing.T) {
+	for name, c := range map[string]struct {
+		secret string
+		right  bool
+	}{
+		"words":          {"one two three", true},
+		"a blank before": {" " + secretToken, false},
+		"a blank behind": {secretToken + " ", false},
+		"blanks alone":   {"  ", false},
+		"a letter":       {"café" + secretToken, false},
+		"no UTF-8":       {"\xff" + secretToken, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := New(map[string]dispatch.Definition{"pay": payment(t, "https://pay.example.com", nil)}, nil, Secrets{"pay": {"Authorization": c.secret}})
+			if c.right {
+				require.NoError(t, err)
+				return
+			}
+			require.ErrorContains(t, err, "http/headers/Authorization: what is secret of its value")
+			assert.NotContains(t, err.Error(), secretToken)
+		})
+	}
+}
