@@ -22,8 +22,8 @@ func TestAllocationsOfADispatch(t *testing.T) {
 		proposal string
 		want     float64
 	}{
-		"read":      {read("a", "/warehouse/labels.txt"), 675},
-		"calculate": {add("a"), 754},
+		"read":      {read("a", "/warehouse/labels.txt"), 722},
+		"calculate": {add("a"), 801},
 	} {
 		l := newLab(t, func(c *config.Config) {
 			for name, p := range c.Profiles {

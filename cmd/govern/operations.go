@@ -201,7 +201,10 @@ func toldOf(id string, e dispatch.Entry) (string, error) {
 		if d.Late {
 			said = append(said, "too late: it had been settled or called anew")
 		}
-		return strings.Join(append(said, d.Detail), "  "), nil
+		for _, reason := range d.Reasons {
+			said = append(said, reason.Message)
+		}
+		return strings.TrimSpace(strings.Join(append(said, d.Detail), "  ")), nil
 	case dispatch.KindSettlement:
 		var d dispatch.SettlementEntry
 		if err := ijson.Unmarshal(e.Body, &d); err != nil || d.Operation != id {

@@ -100,7 +100,7 @@ func (w *outsideWorld) happen(c dispatch.Call) {
 func (w *outsideWorld) propose() {
 	proposal := w.draft()
 	w.calls = append(w.calls, proposal)
-	fate := rapid.SampledFrom([]string{"lands", "lands", "lost after", "lost before", "refused", "unsent", "sleeps after", "sleeps before"}).Draw(w.rt, "fate")
+	fate := rapid.SampledFrom([]string{"lands", "lands", "lost after", "lost before", "refused", "unsent", "unsent", "sleeps after", "sleeps before"}).Draw(w.rt, "fate")
 	asleep, wake := make(chan struct{}, 1), make(chan struct{})
 	w.tool.mu.Lock()
 	w.tool.run = func(_ context.Context, c dispatch.Call) dispatch.Outcome {

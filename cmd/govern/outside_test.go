@@ -460,8 +460,28 @@ func TestLookUpsAreBounded(t *testing.T) {
 		l.propose(draft(fmt.Sprint("e", i)))
 	}
 	assert.Equal(t, 10, o.asks)
+	for range 90 {
+		_, err = l.dispatcher.LookUp(t.Context(), l.who.Tenant, l.onlyOperation().ID)
+		require.NoError(t, err, "an operator may ask for longer")
+	}
 	_, err = l.dispatcher.LookUp(t.Context(), l.who.Tenant, l.onlyOperation().ID)
 	assert.ErrorIs(t, err, dispatch.ErrLookupsSpent)
+	assert.Equal(t, 100, o.asks)
+}
+
+// While the word that nothing took place cannot count, calls do not use up what may be asked later.
+func TestEarlyLookUpsAreFew(t *testing.T) {
+	l := newLab(t, budget(50))
+	o := l.outside("record_draft", findable, byRule)
+	o.find = func(dispatch.Call) dispatch.Finding { return dispatch.Finding{State: dispatch.Absent} }
+	o.does(lost)
+	for i := range 12 {
+		l.propose(draft(fmt.Sprint("d", i)))
+	}
+	assert.Equal(t, 3, o.asks)
+	l.pass(time.Minute)
+	o.does(landed)
+	assert.Equal(t, dispatch.StatusOK, l.propose(draft("e")).Status)
 }
 
 // A look-up says absent while the owner is paused before its first byte: the owner must not send any more when it wakes up.

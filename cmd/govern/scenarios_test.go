@@ -325,7 +325,7 @@ func TestScenarioMistakes(t *testing.T) {
 		{"two events in a step", steps("{cancel: {}, restart: {}}"), []string{"a.yaml:1: ", "step 1: the step has cancel and restart"}},
 		{"no event in a step", steps("{cancel: {}}, {expect: {status: ok}}"), []string{"step 2: the step does nothing; give one of propose, retry, review, "}},
 		{"mode", steps("{configure: {mode: dryrun}}"), []string{`step 1: mode is "dryrun"; give enforce or dry_run`}},
-		{"resolve", steps("{resolve: {}}"), []string{"step 1: resolve is not supported"}},
+		{"resolve", steps("{resolve: {}}"), []string{"step 1: the resolve has no proposal"}},
 		{"finish", steps("{finish: {}}"), []string{"step 1: finish is not supported"}},
 		{"a tool that cannot be unavailable", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: unavailable}]}\n" + nothing, []string{"calculate: the fault unavailable comes with outside tools"}},
 		{"a tool that cannot answer badly", "name: a mistake\nfaults: {tools: [{tool: calculate, fail: bad_result}]}\n" + nothing, []string{"calculate: the fault bad_result needs a tool that can break a promise"}},

@@ -92,6 +92,6 @@ var executionRemedies = map[dispatch.Status]string{
 	dispatch.StatusTimeout:        "nothing happened; propose the call again, or run with --retry 2",
 	dispatch.StatusUnavailable:    "nothing took place; the reasons and the decision log say why",
 	dispatch.StatusInvalidResult:  "the tool's result is not what its definition promises, and is not told; a write outside took place, anything else did not, and the decision log shows the detail",
-	dispatch.StatusOutcomeUnknown: "it took place or not; propose the same call with the same key again to learn which, and never with another key",
+	dispatch.StatusOutcomeUnknown: "it took place or not; a call with a key can be proposed again, the same with the same key, to learn which, and never with another key",
 	dispatch.StatusRetryExhausted: "the last attempt was transient too; try later",
 }

@@ -317,8 +317,8 @@ func (t *task) owe(e *entry, must bool) {
 	t.owes, t.owedAt, t.must, t.settled = e.count(e.at[eDispatch]), e.leaf, must, e.is("settlement")
 }
 
-// mostLookups bounds how often a tool is asked what became of one call.
-const mostLookups = 10
+// mostLookups bounds how often a tool is asked what became of one call, an operator's questions with it.
+const mostLookups = 100
 
 // settlement reads what was found out of an operation without calling it again.
 func (a *auditor) settlement(t *task, e *entry) error {

@@ -340,7 +340,7 @@ func TestBrokenPromisesOutside(t *testing.T) {
 		"an operator who does not know":     {all(member(17, "by", "root"), member(17, "reason", "who knows")), []string{"17 operation_move"}},
 		"a look-up that finds the absent":   {func(l log) log { l = wrongBefore(l); delete(l[22], "by"); delete(l[22], "reason"); return l }, []string{"22 operation_move"}},
 		"an operator who was wrong before":  {func(l log) log { return wrongBefore(l) }, []string{}},
-		"a tool that is asked too often":    {func(l log) log { return asked(l, mostLookups+1) }, []string{"27 settlement_differs"}},
+		"a tool that is asked too often":    {func(l log) log { return asked(l, mostLookups+1) }, []string{"117 settlement_differs"}},
 		"a tool that is asked often":        {func(l log) log { return asked(l, mostLookups) }, []string{}},
 		"a settlement of another task's":    {func(l log) log { return ofNoTask(l) }, []string{"28 wrong_subject"}},
 	} {

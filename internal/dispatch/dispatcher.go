@@ -172,7 +172,7 @@ func (d *Dispatcher) judge(ctx context.Context, j judging, attempt int) (verdict
 	var outcome Outcome
 	switch {
 	case decision.Status == StatusOutcomeUnknown && j.mayAsk && facts.Mode == Enforce:
-		if o := facts.askable(); o != nil && d.finder(j.snap, o) != nil {
+		if o := facts.askable(); o != nil && d.askedByCall(j.snap, o, facts.Now) != nil {
 			return verdict{ask: o}, nil
 		}
 	case decision.Effect == Resume || decision.Effect == Allow && facts.Tool.IsOutside():
@@ -240,7 +240,6 @@ func (d *Dispatcher) facts(ctx context.Context, j judging) (Facts, Tool, error) 
 		if f.Call.Effect, err = f.Call.effect(d.key, key, f.Tool); err != nil {
 			return Facts{}, nil, err
 		}
-		f.Outward = fresh()
 	}
 	if profile, ok := snap.Profiles[f.Task.Profile]; ok {
 		f.Profile = &profile

@@ -1,6 +1,7 @@
 package dispatch
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -86,6 +87,9 @@ func outward(o Operation) string {
 func NextOutcome(s State, b Begun, o Outcome, now time.Time) (Commit, Result, error) {
 	f := b.Facts
 	c := begin(s.Task, now)
+	if b.Operation != nil && s.Operation == nil {
+		return Commit{}, Result{}, fmt.Errorf("the operation %s is gone; the state was changed by hand or is damaged: restore it from a backup", b.Operation.ID)
+	}
 	// What was settled as committed has its action already.
 	took := o.Ran && !(b.Operation != nil && s.Operation.State == Committed && s.Operation.Run == b.Operation.Run)
 	c.land(b, took, o)

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/policy-dispatch/govern/internal/failpoint"
@@ -22,6 +23,7 @@ func (d *Dispatcher) start(ctx context.Context, f Facts, decision Decision) (*Be
 	if err != nil {
 		return nil, err
 	}
+	f.Outward = fresh()
 	c, begun, err := NextStart(f, decision, approval)
 	if err != nil {
 		return nil, err
@@ -60,10 +62,13 @@ func fresh() string {
 // carryOut makes a call that is on record as started, and puts on record what came of it, however its caller is by then.
 func (d *Dispatcher) carryOut(ctx context.Context, tool Tool, b *Begun) (Result, error) {
 	outcome := d.send(ctx, tool, b)
-	outcome, err := outcome.checkedOutside(tool, *b.Facts.Tool).sealed(sealer{d.key, b.Facts.Task.Tenant}, b.Facts.Tool, b.Facts.Call.sensitive)
-	if err != nil {
-		return Result{}, err
+	outcome = outcome.checkedOutside(tool, *b.Facts.Tool)
+	sealed, err := outcome.sealed(sealer{d.key, b.Facts.Task.Tenant}, b.Facts.Tool, b.Facts.Call.sensitive)
+	if err != nil { // what took place is on record, if not what it gave
+		sealed = outcome
+		sealed.Status, sealed.Value, sealed.Detail = StatusInvalidResult, nil, b.Facts.Tool.Name+": what is sensitive in the result cannot be sealed"
 	}
+	outcome = sealed
 	if outcome.Status == StatusOutcomeUnknown {
 		outcome.Retryable = b.Facts.Tool.Recovery.Retention > 0
 	}
@@ -175,21 +180,36 @@ func (d *Dispatcher) conclude(ctx context.Context, b *Begun, o Outcome) (Result,
 	if release, err := d.store.Hold(ctx, key); err == nil {
 		defer release()
 	} // Else whoever holds the task is stuck. The guard makes it safe to go on.
+	var doubtful error // of a commit of which it is not known whether it is durable
 	for range persistence {
 		state, err := d.store.Load(ctx, key, b.lookup())
 		if err != nil {
 			return Result{}, err
 		}
 		commit, result, err := NextOutcome(state, *b, o, d.now(state.Task))
-		if err != nil {
+		switch {
+		case err != nil:
 			return Result{}, err
+		case doubtful != nil && !b.inFlight(state.Task):
+			return result, nil // it is
+		case doubtful != nil:
+			return Result{}, doubtful
 		}
 		failpoint.Here("before the outcome")
 		err = d.store.Apply(ctx, commit)
 		failpoint.Here("after the outcome")
-		if !errors.Is(err, ErrMoved) {
-			return result, err
+		switch {
+		case err == nil:
+			return result, nil
+		case errors.Is(err, ErrMoved), errors.Is(err, ErrUnavailable): // nothing of it was kept
+		default:
+			doubtful = err
 		}
 	}
 	return Result{}, ErrUnavailable
+}
+
+// inFlight says whether the outcome of the call is not on record.
+func (b *Begun) inFlight(t Task) bool {
+	return slices.ContainsFunc(t.InFlight, func(f InFlight) bool { return f.Step == b.Facts.Step })
 }

@@ -12,8 +12,13 @@ import (
 
 // Settling says what became of an operation whose outcome is not known. It calls nothing again, and counts no step.
 
-// maxLookups bounds how often a tool is asked what became of one call. After that it is for an operator to say.
-const maxLookups = 10
+// A tool is asked a bounded number of times what became of one call. While its word that nothing did cannot count yet, an agent's
+// calls ask less often: they must not use up what may be asked later. An operator may ask for longer.
+const (
+	mostEarlyLookups    = 3
+	mostLookups         = 10
+	mostOperatorLookups = 100
+)
 
 // Errors of settling. Each changes nothing.
 var (
@@ -24,7 +29,7 @@ var (
 	ErrResolution        = &Error{Misuse, "resolution", "an operation is resolved as committed or as absent, by somebody and with a reason"}
 	ErrResolutionResult  = &Error{Misuse, "resolution_result", "the result is none that the tool can give"}
 	ErrNoLookup          = &Error{Refused, "no_lookup", "the tool cannot be asked what became of this operation; find out, and say it with govern operations resolve"}
-	ErrLookupsSpent      = &Error{Refused, "lookups_spent", fmt.Sprintf("the tool was asked %d times what became of this operation, and is not asked again; find out, and say it with govern operations resolve", maxLookups)}
+	ErrLookupsSpent      = &Error{Refused, "lookups_spent", fmt.Sprintf("the tool was asked %d times what became of this operation, and is not asked again; find out, and say it with govern operations resolve", mostOperatorLookups)}
 )
 
 // Resolution is an operator's word on an operation.
@@ -45,10 +50,19 @@ func (f *Facts) askable() *Operation {
 	return f.unsettled()
 }
 
-// finder is the tool that can still be asked about an operation, or nil.
-func (d *Dispatcher) finder(snap *pinned, o *Operation) Finder {
+// askedByCall is the tool that a call may ask about an operation, or nil.
+func (d *Dispatcher) askedByCall(snap *pinned, o *Operation, now time.Time) Finder {
+	most := mostLookups
+	if tool := snap.Tools[o.Tool]; tool != nil && o.early(tool.Definition(), now) != nil {
+		most = mostEarlyLookups
+	}
+	return d.finder(snap, o, most)
+}
+
+// finder is the tool that can be asked about an operation, if it was asked less often than that, or nil.
+func (d *Dispatcher) finder(snap *pinned, o *Operation, most int) Finder {
 	tool := snap.Tools[o.Tool]
-	if tool == nil || o.Lookups >= maxLookups {
+	if tool == nil || o.Lookups >= most {
 		return nil
 	}
 	def := tool.Definition()
@@ -78,9 +92,9 @@ func (d *Dispatcher) LookUp(ctx context.Context, tenant, id string) (Operation, 
 		return o, ErrOperationSettled
 	case state == Absent:
 		return o, ErrOperationAbsent
-	case o.Lookups >= maxLookups:
+	case o.Lookups >= mostOperatorLookups:
 		return o, ErrLookupsSpent
-	case d.finder(snap, &o) == nil:
+	case d.finder(snap, &o, mostOperatorLookups) == nil:
 		return o, ErrNoLookup
 	}
 	if err := d.lookUp(ctx, snap, o); err != nil {
@@ -104,7 +118,7 @@ func (d *Dispatcher) lookUp(ctx context.Context, snap *pinned, found Operation) 
 	}
 	def := snap.Tools[o.Tool].Definition()
 	asking, cancel := context.WithTimeout(ctx, def.Limits.Time.Duration())
-	finding := d.finder(snap, &o).Find(asking, call)
+	finding := d.finder(snap, &o, mostOperatorLookups).Find(asking, call)
 	cancel()
 	if err := ctx.Err(); err != nil {
 		return err
