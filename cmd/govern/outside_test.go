@@ -300,7 +300,7 @@ func TestResume(t *testing.T) {
 	assert.Equal(t, dispatch.StatusOutcomeUnknown, l.propose(draft("d4", "idempotency_key", "draft-2")).Status, "another key is another operation, and the tool does not know it")
 
 	o.does(unsent)
-	assert.Equal(t, dispatch.StatusUnavailable, l.propose(draft("d5")).Status)
+	assert.Equal(t, dispatch.StatusOutcomeUnknown, l.propose(draft("d5")).Status)
 	assert.Equal(t, dispatch.Unknown, l.onlyOperation().State, "that this call did nothing says nothing of the first")
 
 	o.does(landed)
