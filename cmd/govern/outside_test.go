@@ -949,3 +949,57 @@ func TestB060OneKeyOneEffectOutside(t *testing.T) {
 	assert.Equal(t, dispatch.StatusReplayed, l.propose(same).Status)
 	assert.Equal(t, 1, o.calls())
 }
+
+// A commit of an outcome that fails is looked for before anything is said: what is durable is told, and what is not is never
+// committed twice.
+func TestADoubtfulOutcome(t *testing.T) {
+	for _, row := range []struct {
+		name    string
+		durable bool
+		fails   error
+		want    dispatch.OperationState
+	}{
+		{"it is durable, and the store does not know", true, errors.New("the disk is broken"), dispatch.Committed},
+		{"it is not", false, errors.New("the disk is broken"), dispatch.Started},
+		{"the store was busy", false, dispatch.ErrUnavailable, dispatch.Committed},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			l := newLab(t)
+			l.dispatcher = dispatch.New(&failing{Store: l.store, durable: row.durable, fails: row.fails}, l.store.Key(), l.clock, l.snapshot)
+			o := l.outside("record_draft", byRule)
+			o.does(landed)
+			r, err := l.dispatcher.Dispatch(t.Context(), l.who, l.task, dispatch.Origin{}, []byte(draft("d1")))
+			assert.Equal(t, row.want, l.onlyOperation().State)
+			assert.Equal(t, 1, o.calls())
+			if row.want == dispatch.Started {
+				require.ErrorIs(t, err, row.fails)
+				assert.Zero(t, l.count(dispatch.KindOutcome))
+				return
+			}
+			require.NoError(t, err)
+			assert.Equal(t, dispatch.StatusOK, r.Status)
+			assert.Equal(t, 1, l.count(dispatch.KindOutcome))
+		})
+	}
+}
+
+// failing is a store that fails at the first outcome, which is durable all the same or not.
+type failing struct {
+	*sqlite.Store
+	durable bool
+	fails   error
+	failed  bool
+}
+
+func (s *failing) Apply(ctx context.Context, c dispatch.Commit) error {
+	if s.failed || len(c.Entries) == 0 || c.Entries[0].Kind != dispatch.KindOutcome {
+		return s.Store.Apply(ctx, c)
+	}
+	s.failed = true
+	if s.durable {
+		if err := s.Store.Apply(ctx, c); err != nil {
+			return err
+		}
+	}
+	return s.fails
+}

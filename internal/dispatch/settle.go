@@ -116,9 +116,13 @@ func (d *Dispatcher) lookUp(ctx context.Context, snap *pinned, found Operation) 
 	if err != nil {
 		return err
 	}
+	finder := d.finder(snap, &o, mostOperatorLookups)
+	if finder == nil {
+		return nil // others asked meanwhile, as often as may be
+	}
 	def := snap.Tools[o.Tool].Definition()
 	asking, cancel := context.WithTimeout(ctx, def.Limits.Time.Duration())
-	finding := d.finder(snap, &o, mostOperatorLookups).Find(asking, call)
+	finding := finder.Find(asking, call)
 	cancel()
 	if err := ctx.Err(); err != nil {
 		return err
