@@ -535,7 +535,13 @@ func TestTheOwnerMustStillOwn(t *testing.T) {
 			var once sync.Once
 			l.dispatcher = dispatch.New(applying{l.store, func(c dispatch.Commit) {
 				if c.Operation != nil && c.Operation.State == dispatch.Started {
-					once.Do(func() { row.then(l) })
+					once.Do(func() {
+						// Whoever it is does not wait for the task, which is held.
+						own := l.dispatcher
+						l.dispatcher = dispatch.New(noHold{l.store}, l.store.Key(), l.clock, l.snapshot)
+						row.then(l)
+						l.dispatcher = own
+					})
 				}
 			}}, l.store.Key(), l.clock, l.snapshot)
 			o := l.outside("record_draft", byRule)
