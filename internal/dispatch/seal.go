@@ -116,21 +116,21 @@ func (d *Definition) sensitiveOutput() []string {
 	}
 	pointers := make([]string, 0, len(d.SensitiveOutput))
 	for _, p := range d.SensitiveOutput {
-		pointers = append(pointers, outsideGave+p)
+		pointers = append(pointers, OutsideGave+p)
 	}
 	return pointers
 }
 
-// outsideGave leads to what a tool outside gave in a value that its adapter wrapped; output schema, projection and what is
+// OutsideGave leads to what a tool outside gave in a value that its adapter wrapped; output schema, projection and what is
 // sensitive in what it gives are about that.
-const outsideGave = "/value"
+const OutsideGave = "/value"
 
 // gave is what the tool itself gave of a value.
 func (d *Definition) gave(value ijson.Raw) ijson.Raw {
 	if !d.IsOutside() {
 		return value
 	}
-	inner, _ := ijson.Lookup(value, outsideGave)
+	inner, _ := ijson.Lookup(value, OutsideGave)
 	return inner
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
@@ -29,7 +30,7 @@ type guardedFinder struct {
 func (g guardedFinder) Find(ctx context.Context, call dispatch.Call) (finding dispatch.Finding) {
 	defer func() {
 		if p := recover(); p != nil {
-			finding = dispatch.Finding{State: dispatch.Unknown, Detail: panicIn(g.Definition().Name, p)}
+			finding = dispatch.Finding{State: dispatch.Unknown, Detail: panicOutside(g.Definition().Name, p)}
 		}
 	}()
 	return g.finder.Find(ctx, call)
@@ -80,7 +81,7 @@ func (g guarded) Run(ctx context.Context, call dispatch.Call) (outcome dispatch.
 			// Effects of a tool in this process are values, so one that gave none had none.
 			outcome = broken(errors.New(panicIn(def.Name, p)))
 			if def.IsOutside() {
-				outcome.Sent = true
+				outcome.Sent, outcome.Detail = true, panicOutside(def.Name, p)
 			}
 			if def.IsOutside() && def.Effect == dispatch.Write {
 				outcome.Status, outcome.State = dispatch.StatusOutcomeUnknown, dispatch.Unknown
@@ -91,3 +92,11 @@ func (g guarded) Run(ctx context.Context, call dispatch.Call) (outcome dispatch.
 }
 
 func panicIn(tool string, p any) string { return fmt.Sprintf("panic in %s: %v", tool, p) }
+
+// panicOutside is panicIn of a tool outside, whose answers and credentials a text could hold: only Go's own is repeated.
+func panicOutside(tool string, p any) string {
+	if _, own := p.(runtime.Error); own {
+		return panicIn(tool, p)
+	}
+	return fmt.Sprintf("panic in %s, of type %T", tool, p)
+}

@@ -26,9 +26,6 @@ type wrapped struct {
 	Value       ijson.Raw `json:"value"`
 }
 
-// given is what the tool itself gave of a value.
-const given = "/value"
-
 // leastSecret is the least length of a secret that is looked for in answers: a shorter one is found in anything.
 const leastSecret = 8
 
@@ -130,7 +127,7 @@ func (t outside) wrap(call dispatch.Call, status int, contentType string, value 
 }
 
 func (t outside) CheckOutput(value ijson.Raw) []dispatch.Violation {
-	inner, ok := ijson.Lookup(value, given)
+	inner, ok := ijson.Lookup(value, dispatch.OutsideGave)
 	if !ok {
 		return []dispatch.Violation{{Message: "must be what a tool outside gave"}}
 	}
@@ -142,11 +139,11 @@ func (t outside) CheckOutput(value ijson.Raw) []dispatch.Violation {
 
 // Project keeps of a value what the definition keeps of an answer.
 func (t outside) Project(value ijson.Raw) ijson.Raw {
-	inner, ok := ijson.Lookup(value, given)
+	inner, ok := ijson.Lookup(value, dispatch.OutsideGave)
 	if !ok {
 		return ijson.Raw("null")
 	}
-	value, _ = ijson.Replace(value, given, project(inner, t.http.Keep))
+	value, _ = ijson.Replace(value, dispatch.OutsideGave, project(inner, t.http.Keep))
 	return value
 }
 

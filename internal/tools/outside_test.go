@@ -377,11 +377,11 @@ func TestAPanicOutside(t *testing.T) {
 		return nil
 	}
 	got := panicking(payment(t, "https://pay.example.com", nil)).Run(t.Context(), pay("o1"))
-	assert.Equal(t, dispatch.Outcome{Status: dispatch.StatusOutcomeUnknown, Sent: true, State: dispatch.Unknown, Detail: "panic in pay: out of paper"}, got)
+	assert.Equal(t, dispatch.Outcome{Status: dispatch.StatusOutcomeUnknown, Sent: true, State: dispatch.Unknown, Detail: "panic in pay, of type string"}, got)
 	got = panicking(order(t, "https://pay.example.com", nil)).Run(t.Context(), reading("o1"))
-	assert.Equal(t, dispatch.Outcome{Status: dispatch.StatusInternalError, Sent: true, Detail: "panic in pay: out of paper"}, got)
+	assert.Equal(t, dispatch.Outcome{Status: dispatch.StatusInternalError, Sent: true, Detail: "panic in pay, of type string"}, got)
 	found := panicking(payment(t, "https://pay.example.com", lookedUp("/lookup/{key}"))).(dispatch.Finder).Find(t.Context(), pay("o1"))
-	assert.Equal(t, dispatch.Finding{State: dispatch.Unknown, Detail: "panic in pay: out of paper"}, found)
+	assert.Equal(t, dispatch.Finding{State: dispatch.Unknown, Detail: "panic in pay, of type string"}, found)
 }
 
 // lookedUp gives a payment a look-up in place of its idempotency.
