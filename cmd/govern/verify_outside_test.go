@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"slices"
 	"testing"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/policy-dispatch/govern/internal/audit"
-	"github.com/policy-dispatch/govern/internal/config"
 	"github.com/policy-dispatch/govern/internal/dispatch"
 	"github.com/policy-dispatch/govern/internal/ijson"
 	"github.com/policy-dispatch/govern/internal/sqlite"
@@ -53,12 +51,7 @@ func (s deaf) Apply(ctx context.Context, c dispatch.Commit) error {
 //	10.0  a read and 11.0 draft-6, whose process died
 func abroadFile(t *testing.T) string {
 	t.Helper()
-	c, err := parseConfig("")
-	require.NoError(t, err)
-	budgets(config.Budgets{})(&c)
-	g, err := assemble(t.Context(), c)
-	require.NoError(t, err)
-	l := emptyLab(t, g, filepath.Join(t.TempDir(), "govern.db"))
+	l := fileLab(t)
 	numbered := func(n int) string {
 		return draft(fmt.Sprint("d", n), "draft_id", fmt.Sprint("note-", n), "idempotency_key", fmt.Sprint("draft-", n))
 	}
@@ -85,7 +78,7 @@ func abroadFile(t *testing.T) string {
 	end := l.begin(o, numbered(2))
 	l.pass(time.Minute)
 	o.find = func(dispatch.Call) dispatch.Finding { return dispatch.Finding{State: dispatch.Unknown, Detail: "503"} }
-	_, err = l.dispatcher.LookUp(t.Context(), l.who.Tenant, operation("draft-2"))
+	_, err := l.dispatcher.LookUp(t.Context(), l.who.Tenant, operation("draft-2"))
 	require.NoError(t, err)
 	_, err = l.dispatcher.Resolve(t.Context(), l.who.Tenant, operation("draft-2"), dispatch.Resolution{State: dispatch.Committed, Result: ijson.Raw(`{"id":"p-9"}`), Reason: "ledger", By: "olga"})
 	require.NoError(t, err)

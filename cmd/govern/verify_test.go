@@ -36,15 +36,21 @@ func noFaults(t require.TestingT, file string) {
 // eventfulFile is the file of a state in which everything happened that can.
 func eventfulFile(t *testing.T) string {
 	t.Helper()
+	l := fileLab(t)
+	eventful(l)
+	require.NoError(t, l.store.Close())
+	return l.file
+}
+
+// fileLab is a lab without budgets, over a state in a file, whose store the test closes.
+func fileLab(t *testing.T) *lab {
+	t.Helper()
 	c, err := parseConfig("")
 	require.NoError(t, err)
 	budgets(config.Budgets{})(&c)
 	g, err := assemble(t.Context(), c)
 	require.NoError(t, err)
-	l := emptyLab(t, g, filepath.Join(t.TempDir(), "govern.db"))
-	eventful(l)
-	require.NoError(t, l.store.Close())
-	return l.file
+	return emptyLab(t, g, filepath.Join(t.TempDir(), "govern.db"))
 }
 
 // foundIn gives what an audit found: the place as far as it is known, and the code. What tables hold comes last, in an order
