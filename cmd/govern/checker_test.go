@@ -297,7 +297,7 @@ func (c *checker) budgets() {
 	}
 }
 
-// theApprovals are consumed by one start each, unless that gave it back.
+// theApprovals are consumed by one start each, unless that gave it back. The next call would be of the step after the last on record.
 func (c *checker) theApprovals() {
 	for _, a := range c.approvals {
 		var granted, cancelled bool
@@ -327,7 +327,7 @@ func (c *checker) theApprovals() {
 			c.say("approval %s was consumed %d times", a.id, consumed)
 		case (consumed == 1) != (a.state == "consumed"):
 			c.say("approval %s is %s, and %d calls consumed it", a.id, a.state, consumed)
-		case granted && consumed == 0 && !cancelled && a.state != "approved" && !(a.state == "expired" && step > last.ExpiresAtStep):
+		case granted && consumed == 0 && !cancelled && a.state != "approved" && !(a.state == "expired" && step >= last.ExpiresAtStep):
 			c.say("approval %s was granted and is lost: it is %s", a.id, a.state)
 		case last.State != a.state:
 			c.say("approval %s is %s, and the record says %s", a.id, a.state, last.State)

@@ -71,7 +71,7 @@ func pick[T any](r *rand.Rand, of ...T) T { return of[r.IntN(len(of))] }
 // now is the folder with the clock as it is by now, and perhaps with a process that will be killed.
 func (h *history) now() home {
 	at := h.home.later(h.ahead)
-	if h.random.IntN(3) == 0 {
+	if h.random.IntN(2) == 0 {
 		point, nth := pick(h.random, points...), 1+h.random.IntN(2)
 		h.tell("  (killed %s#%d)", point, nth)
 		at = at.at(point, nth)
