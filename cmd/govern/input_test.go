@@ -171,44 +171,47 @@ func long(size int) string { return note("x", `"`+strings.Repeat("x", size-len(n
 
 const mebibyte = 1 << 20
 
-// classes are what is refused, by the words that docs/proposals.md says the answer has.
-var classes = map[string][]arrival{
-	"no value":            refused("", " ", "\t  ", "\r"),
-	"not JSON":            append(refused("hello", "{'call_id':'x'}", "\ufeff"+note("x", "1"), "{\x00\"\x00}\x00", "\x00", "\x1b[31m", "// "+note("x", "1"), "<xml/>"), notes("NaN", "-Infinity", "01", "+1", ".5", "1.", "0x10", "1,", "[1,]", `{"a":1,}`, "TRUE", "\"a\tb\"", "\"a\x00b\"", "1\x00", "/*1*/", `{"a" 1}`, "\v1", "\u00a01", "\u20281")...),
-	"the text ends early": refused(`{"call_id":"x","tool":"note","argum`, `{"call_id":"x`, `{`, strings.TrimSuffix(note("x", "1"), "}"), `"\u00`, `[1`),
-	"more after the value": refused(note("x", "1")+note("y", "2"), note("x", "1")+" {}", note("x", "1")+",", note("x", "1")+"}", note("x", "1")+"\x00", "1 2",
-		note("x", "1")+"\ufeff", note("x", "1")+"\r"+note("y", "2")),
-	"a name must be a string": notes(`{1:2}`, `{null:1}`, `{{}:1}`, `{[]:1}`),
-	"no such escape":          notes(`"\x41"`, `"\'"`, `"\u00g0"`, `"\U0041"`, `"\a"`, `"\ "`),
-	"not UTF-8":               append(notes("\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xe2\x82\"", "{\"\x80\":1}"), refused("{\"call_id\":\"\xff\",\"tool\":\"note\",\"arguments\":{}}")...),
-	"lone surrogate":          append(notes(`"\ud800"`, `"\udc00"`, `"\udc00\ud800"`, `"\ud800a"`, `{"\udfff":1}`, `["a",{"b":"\uD834"}]`, `"\ud800\ud800"`), refused(`{"call_id":"\ud800","tool":"note","arguments":{}}`)...),
-	"repeated name": append(notes(`{"a":1,"a":2}`, `{"a":1,"a":1}`, `{"a":{"b":[{"c":1,"c":2}]}}`, `[[{"a":1,"b":2,"a":3}]]`, `{"a":1,"\u0061":2}`, `{"":1,"":2}`, `{"\ud834\udd1e":1,"𝄞":2}`, `{"a/b":1,"a\/b":2}`),
-		refused(`{"call_id":"x","tool":"note","tool":"keep","arguments":{"id":"x"}}`, `{"call_id":"x","call_id":"y","tool":"note","arguments":{"id":"x"}}`,
-			`{"call_id":"x","tool":"note","arguments":{"id":"x","id":"y"}}`, `{"call_id":"x","tool":"note","arguments":{"id":"x"},"arguments":{"id":"y"}}`, `{"call_id":"x","\u0074ool":"keep","tool":"note","arguments":{"id":"x"}}`)...),
-	"integer that a double cannot hold":     notes("9007199254740993", "-9007199254740993", "9007199254740993.0", "9007199254740.993e3", "[[9007199254740993]]", "28857836529306024611912", "18446744073709551616", strings.Repeat("9", 300)),
-	"number too large for a double":         notes("1e400", "-1e400", "1e309", "1e10000", strings.Repeat("9", 400), `{"amount":1e400}`),
-	"number too close to zero for a double": notes("1e-400", "-1e-400", "1e-10000", "0."+strings.Repeat("0", 400)+"1"),
-	"exponent out of range":                 notes("1e1000000", "1e999999999", "1e-999999999", "1E+99999999999999999999999999"),
-	"nested deeper than 64 levels": append(notes(deep(63), deep(200), deep(10_001), strings.Repeat("[", 63), strings.Repeat(`{"a":`, 63)+"1"+strings.Repeat("}", 63)),
-		refused(deep(65), strings.Repeat("[", 100_000), deep(mebibyte/2))...),
-	"bytes long; the limit is 1048576": refused(long(mebibyte+1), long(mebibyte)+" ", long(mebibyte)+"\r", strings.Repeat("x", 2_000_000), note("x", deep(5_000_000)),
-		strings.Repeat(" ", mebibyte+1), note("x", `"`+strings.Repeat("\x00", 3*mebibyte)+`"`)),
-	"longer than 1048576 bytes in its canonical form": notes("["+strings.Repeat("1e20,", 50_000)+"0]", "["+strings.Repeat("1e-6,", 200_000)+"0]"),
-	"not an object": refused("null", "true", "7", `"call"`, "[]", "["+note("x", "1")+"]", deep(64), "-0", "1e400"[:3]),
-	"beside call_id, tool and arguments": kept("x", `{"call_id":"x","tool":"note","Tool":"keep","arguments":{}}`, `{"call_id":"x","TOOL":"note","arguments":{}}`, `{"call_id":"x","tool":"note","argument\u017f":{}}`,
-		`{"call_id":"x","tool":"note","arguments":{},"approved":true}`, `{"call_id":"x","tool":"note","arguments":{},"":0}`, `{"call_id":"x","tool ":"note","arguments":{}}`),
-	"has no": append(append(kept("x", `{"call_id":"x","tool":"note"}`, `{"call_id":"x","arguments":{}}`, `{"call_id":"x"}`), refused(`{}`, `{"tool":"note","arguments":{}}`)...),
-		kept(strings.Repeat("é", 40)+"…", `{"call_id":"`+strings.Repeat("é", 5000)+`"}`)...),
-	"call_id that is not a string": refused(`{"call_id":7,"tool":"note","arguments":{}}`, `{"call_id":null,"tool":"note","arguments":{}}`, `{"call_id":["x"],"tool":"note","arguments":{}}`),
-	"call_id that is not 1 to 40 letters, digits or hyphens": {
-		{`{"call_id":"","tool":"note","arguments":{}}`, ""},
-		{`{"call_id":"a b","tool":"note","arguments":{}}`, "a b"},
-		{`{"call_id":"x\n","tool":"note","arguments":{}}`, "x\n"},
-		{`{"call_id":"\u202e\u001b[31m","tool":"note","arguments":{}}`, "\u202e\x1b[31m"},
-		{`{"call_id":"` + strings.Repeat("a", 41) + `","tool":"note","arguments":{}}`, strings.Repeat("a", 40) + "…"},
-	},
-	"tool that is not a string":        kept("x", `{"call_id":"x","tool":null,"arguments":{}}`, `{"call_id":"x","tool":["note"],"arguments":{}}`, `{"call_id":"x","tool":7,"arguments":{}}`),
-	"arguments that are not an object": kept("x", `{"call_id":"x","tool":"note","arguments":[]}`, `{"call_id":"x","tool":"note","arguments":null}`, `{"call_id":"x","tool":"note","arguments":"{}"}`),
+// classes are what is refused, by the words that docs/proposals.md says the answer has. They take 60 MB: as a variable, each
+// process that a test starts would make them first.
+func classes() map[string][]arrival {
+	return map[string][]arrival{
+		"no value":            refused("", " ", "\t  ", "\r"),
+		"not JSON":            append(refused("hello", "{'call_id':'x'}", "\ufeff"+note("x", "1"), "{\x00\"\x00}\x00", "\x00", "\x1b[31m", "// "+note("x", "1"), "<xml/>"), notes("NaN", "-Infinity", "01", "+1", ".5", "1.", "0x10", "1,", "[1,]", `{"a":1,}`, "TRUE", "\"a\tb\"", "\"a\x00b\"", "1\x00", "/*1*/", `{"a" 1}`, "\v1", "\u00a01", "\u20281")...),
+		"the text ends early": refused(`{"call_id":"x","tool":"note","argum`, `{"call_id":"x`, `{`, strings.TrimSuffix(note("x", "1"), "}"), `"\u00`, `[1`),
+		"more after the value": refused(note("x", "1")+note("y", "2"), note("x", "1")+" {}", note("x", "1")+",", note("x", "1")+"}", note("x", "1")+"\x00", "1 2",
+			note("x", "1")+"\ufeff", note("x", "1")+"\r"+note("y", "2")),
+		"a name must be a string": notes(`{1:2}`, `{null:1}`, `{{}:1}`, `{[]:1}`),
+		"no such escape":          notes(`"\x41"`, `"\'"`, `"\u00g0"`, `"\U0041"`, `"\a"`, `"\ "`),
+		"not UTF-8":               append(notes("\"\xff\"", "\"\xc0\x80\"", "\"\xed\xa0\x80\"", "\"\xf4\x90\x80\x80\"", "\"\xe2\x82\"", "{\"\x80\":1}"), refused("{\"call_id\":\"\xff\",\"tool\":\"note\",\"arguments\":{}}")...),
+		"lone surrogate":          append(notes(`"\ud800"`, `"\udc00"`, `"\udc00\ud800"`, `"\ud800a"`, `{"\udfff":1}`, `["a",{"b":"\uD834"}]`, `"\ud800\ud800"`), refused(`{"call_id":"\ud800","tool":"note","arguments":{}}`)...),
+		"repeated name": append(notes(`{"a":1,"a":2}`, `{"a":1,"a":1}`, `{"a":{"b":[{"c":1,"c":2}]}}`, `[[{"a":1,"b":2,"a":3}]]`, `{"a":1,"\u0061":2}`, `{"":1,"":2}`, `{"\ud834\udd1e":1,"𝄞":2}`, `{"a/b":1,"a\/b":2}`),
+			refused(`{"call_id":"x","tool":"note","tool":"keep","arguments":{"id":"x"}}`, `{"call_id":"x","call_id":"y","tool":"note","arguments":{"id":"x"}}`,
+				`{"call_id":"x","tool":"note","arguments":{"id":"x","id":"y"}}`, `{"call_id":"x","tool":"note","arguments":{"id":"x"},"arguments":{"id":"y"}}`, `{"call_id":"x","\u0074ool":"keep","tool":"note","arguments":{"id":"x"}}`)...),
+		"integer that a double cannot hold":     notes("9007199254740993", "-9007199254740993", "9007199254740993.0", "9007199254740.993e3", "[[9007199254740993]]", "28857836529306024611912", "18446744073709551616", strings.Repeat("9", 300)),
+		"number too large for a double":         notes("1e400", "-1e400", "1e309", "1e10000", strings.Repeat("9", 400), `{"amount":1e400}`),
+		"number too close to zero for a double": notes("1e-400", "-1e-400", "1e-10000", "0."+strings.Repeat("0", 400)+"1"),
+		"exponent out of range":                 notes("1e1000000", "1e999999999", "1e-999999999", "1E+99999999999999999999999999"),
+		"nested deeper than 64 levels": append(notes(deep(63), deep(200), deep(10_001), strings.Repeat("[", 63), strings.Repeat(`{"a":`, 63)+"1"+strings.Repeat("}", 63)),
+			refused(deep(65), strings.Repeat("[", 100_000), deep(mebibyte/2))...),
+		"bytes long; the limit is 1048576": refused(long(mebibyte+1), long(mebibyte)+" ", long(mebibyte)+"\r", strings.Repeat("x", 2_000_000), note("x", deep(5_000_000)),
+			strings.Repeat(" ", mebibyte+1), note("x", `"`+strings.Repeat("\x00", 3*mebibyte)+`"`)),
+		"longer than 1048576 bytes in its canonical form": notes("["+strings.Repeat("1e20,", 50_000)+"0]", "["+strings.Repeat("1e-6,", 200_000)+"0]"),
+		"not an object": refused("null", "true", "7", `"call"`, "[]", "["+note("x", "1")+"]", deep(64), "-0", "1e400"[:3]),
+		"beside call_id, tool and arguments": kept("x", `{"call_id":"x","tool":"note","Tool":"keep","arguments":{}}`, `{"call_id":"x","TOOL":"note","arguments":{}}`, `{"call_id":"x","tool":"note","argument\u017f":{}}`,
+			`{"call_id":"x","tool":"note","arguments":{},"approved":true}`, `{"call_id":"x","tool":"note","arguments":{},"":0}`, `{"call_id":"x","tool ":"note","arguments":{}}`),
+		"has no": append(append(kept("x", `{"call_id":"x","tool":"note"}`, `{"call_id":"x","arguments":{}}`, `{"call_id":"x"}`), refused(`{}`, `{"tool":"note","arguments":{}}`)...),
+			kept(strings.Repeat("é", 40)+"…", `{"call_id":"`+strings.Repeat("é", 5000)+`"}`)...),
+		"call_id that is not a string": refused(`{"call_id":7,"tool":"note","arguments":{}}`, `{"call_id":null,"tool":"note","arguments":{}}`, `{"call_id":["x"],"tool":"note","arguments":{}}`),
+		"call_id that is not 1 to 40 letters, digits or hyphens": {
+			{`{"call_id":"","tool":"note","arguments":{}}`, ""},
+			{`{"call_id":"a b","tool":"note","arguments":{}}`, "a b"},
+			{`{"call_id":"x\n","tool":"note","arguments":{}}`, "x\n"},
+			{`{"call_id":"\u202e\u001b[31m","tool":"note","arguments":{}}`, "\u202e\x1b[31m"},
+			{`{"call_id":"` + strings.Repeat("a", 41) + `","tool":"note","arguments":{}}`, strings.Repeat("a", 40) + "…"},
+		},
+		"tool that is not a string":        kept("x", `{"call_id":"x","tool":null,"arguments":{}}`, `{"call_id":"x","tool":["note"],"arguments":{}}`, `{"call_id":"x","tool":7,"arguments":{}}`),
+		"arguments that are not an object": kept("x", `{"call_id":"x","tool":"note","arguments":[]}`, `{"call_id":"x","tool":"note","arguments":null}`, `{"call_id":"x","tool":"note","arguments":"{}"}`),
+	}
 }
 
 var (
@@ -234,6 +237,7 @@ func rules(t *testing.T) (says []string, read [][2]string) {
 // and an entry, and the proposal after it is judged as ever.
 func TestEveryClassOfInput(t *testing.T) {
 	says, read := rules(t)
+	classes := classes()
 	require.Len(t, says, len(classes), "each rule that is tested is written, once")
 	require.NotEmpty(t, read)
 	type row struct {
